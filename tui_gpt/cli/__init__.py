@@ -1,0 +1,79 @@
+"""The command line: arguments in, exit code out. Each command's work is imported when it runs.
+
+Exit codes: 0 done; 1 refused or failed, one message on stderr; 2 usage; 130 interrupted;
+129 and 143 on SIGHUP and SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from tui_gpt.cli.commands import tui_gpt
+from tui_gpt.errors import TuiGPTError
+
+INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and leave with its exit code."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # A program started with nohup goes on when its terminal is lost.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _leave_on_signal)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line.
+
+    Args:
+        arguments: Without the program's name.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        code = tui_gpt.main(arguments, prog_name="tui-gpt", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except TuiGPTError as error:
+        _complain(str(error))
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader has seen enough. What is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        # What is left are the standard streams: files of ours raise TuiGPTError.
+        _complain(f"cannot write the output: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str) -> None:
+    from tui_gpt.views.text import harmless, spoken
+
+    encoding = (sys.stderr.encoding or "ascii").lower().replace("-", "")
+    glyphs = "unicode" if encoding in ("utf8", "utf8sig") else "ascii"
+    click.echo(f"tui-gpt: {spoken(harmless(message), glyphs)}", err=True)
+
+
+def _leave_on_signal(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

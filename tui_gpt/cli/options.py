@@ -1,0 +1,160 @@
+"""Options that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tui_gpt.cli.environment import terminal_profile, threads
+from tui_gpt.errors import TuiGPTError, UsageError
+from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT
+from tui_gpt.views.profile import TerminalProfile
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Globals:
+    """What was asked for all commands alike."""
+
+    colour: str = "auto"
+    ascii_only: bool = False
+    threads: int | None = None
+
+    @property
+    def n_threads(self) -> int:
+        """Threads for the computation."""
+        return threads(self.threads)
+
+    def profile(self) -> TerminalProfile:
+        """What standard output can show."""
+        return terminal_profile(colour=self.colour, ascii_only=self.ascii_only, stream=sys.stdout)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The text to start from, as it was asked for."""
+
+    text: str
+    ids: tuple[int, ...] | None
+    """Given instead of a text."""
+    crop: bool
+    """Keep the last tokens of a prompt that is too long."""
+    notices: tuple[str, ...]
+    """What was changed on the way in."""
+
+
+def global_options(command: Command) -> Command:
+    """Add the options that every command takes; they reach it as `common`.
+
+    They may stand before the command's name too; the later one counts.
+    """
+
+    @click.option(
+        "--color",
+        "colour",
+        type=click.Choice(["auto", "truecolor", "256", "16", "none"]),
+        help="Colours to use; auto asks NO_COLOR, COLORTERM and TERM.",
+    )
+    @click.option("--ascii", "ascii_only", is_flag=True, help="Only characters below 128.")
+    @click.option(
+        "--threads", "n_threads", type=click.IntRange(1, 1024), metavar="N", help="CPU threads."
+    )
+    @functools.wraps(command)
+    def wrapper(
+        *args: Any, colour: str | None, ascii_only: bool, n_threads: int | None, **kwargs: Any
+    ) -> Any:
+        context = click.get_current_context()
+        outer = context.obj if isinstance(context.obj, Globals) else Globals()
+        common = Globals(
+            colour or outer.colour, ascii_only or outer.ascii_only, n_threads or outer.threads
+        )
+        return command(*args, common=common, **kwargs)
+
+    return wrapper  # type: ignore[return-value]  # the same command, with three options fewer
+
+
+def model_option(command: Command) -> Command:
+    """Add -m."""
+    return click.option(
+        "-m",
+        "--model",
+        "model",
+        metavar="MODEL",
+        default=BUNDLED_MODELS[0],
+        show_default=True,
+        help=f"{', '.join(BUNDLED_MODELS)}, or a model folder.",
+    )(command)
+
+
+def prompt_options(command: Command) -> Command:
+    """Add -p, --prompt-file, --ids and --crop; they reach the command as `prompt`."""
+
+    @click.option("-p", "--prompt", "text", metavar="TEXT", help=f"Default: {DEFAULT_PROMPT!r}.")
+    @click.option("--prompt-file", metavar="FILE", help="Read the prompt as UTF-8; - is stdin.")
+    @click.option("--ids", metavar="I,J,…", help="Token ids instead of a text.")
+    @click.option("--crop", is_flag=True, help="Keep the end of a prompt that is too long.")
+    @functools.wraps(command)
+    def wrapper(
+        *args: Any,
+        text: str | None,
+        prompt_file: str | None,
+        ids: str | None,
+        crop: bool,
+        **kwargs: Any,
+    ) -> Any:
+        given = [option for option in (text, prompt_file, ids) if option is not None]
+        if len(given) > 1:
+            raise UsageError("give one of -p, --prompt-file and --ids, not several")
+        notices: tuple[str, ...] = ()
+        if prompt_file is not None:
+            text = _read_prompt(prompt_file)
+        elif text is not None:
+            text, replaced = _without_surrogates(text)
+            if replaced:
+                notices = (f"{replaced} bytes of the prompt were not UTF-8 and became U+FFFD",)
+        prompt = Prompt(
+            DEFAULT_PROMPT if text is None else text,
+            None if ids is None else _parse_ids(ids),
+            crop,
+            notices,
+        )
+        return command(*args, prompt=prompt, **kwargs)
+
+    return wrapper  # type: ignore[return-value]  # the same command, with four options fewer
+
+
+def _read_prompt(name: str) -> str:
+    """Read a prompt file as it is, line ends included."""
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).expanduser().read_bytes()
+    except OSError as error:
+        raise TuiGPTError(f"cannot read the prompt file {name}: {error.strerror}") from error
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TuiGPTError(
+            f"the prompt file {name} is not UTF-8: byte {raw[error.start]:#04x} at offset "
+            f"{error.start}; convert it first"
+        ) from error
+
+
+def _without_surrogates(text: str) -> tuple[str, int]:
+    """Replace what the command line could not decode, and count it."""
+    return _SURROGATE.subn("\ufffd", text)
+
+
+def _parse_ids(listed: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in listed.split(",") if part.strip())
+    except ValueError:
+        raise UsageError(f"--ids {listed!r}: expected whole numbers with commas between") from None

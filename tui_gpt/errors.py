@@ -1,0 +1,95 @@
+"""What can be refused, and the exit code each refusal has.
+
+A message names the thing, gives both numbers and says what to do. It is one line of plain
+text; whatever part of it came from outside is made harmless where it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class TuiGPTError(Exception):
+    """Something that tui-gpt refuses or cannot do; the message is for the person."""
+
+    exit_code = 1
+
+
+class UsageError(TuiGPTError):
+    """The request itself does not make sense, whatever the files hold."""
+
+    exit_code = 2
+
+
+class ImpossibleShape(TuiGPTError):
+    """No model can have these sizes."""
+
+
+class UnknownModel(TuiGPTError):
+    """There is no model of that name or at that path."""
+
+
+class DamagedModel(TuiGPTError):
+    """A model folder or weight file is incomplete, damaged or contradicts itself."""
+
+
+class DamagedRecording(TuiGPTError):
+    """A recording file is incomplete, damaged or of another kind."""
+
+
+class UnknownStage(TuiGPTError):
+    """The model has no stage, head or parameter of that name."""
+
+
+class MissingStage(TuiGPTError):
+    """A stage exists but could not be recorded; the message is the reason."""
+
+
+class EmptyPrompt(TuiGPTError):
+    """There is no token to start from."""
+
+    def __init__(self) -> None:
+        super().__init__("the prompt is empty; type at least one character")
+
+
+class UnknownCharacters(TuiGPTError):
+    """The prompt holds characters the model never saw in training."""
+
+    def __init__(self, found: Sequence[tuple[int, str]], n_known: int) -> None:
+        self.found = tuple(found)
+        """(position counted from 0, character), in the order of the text."""
+        listed = ", ".join(f"{char!r} at {position}" for position, char in self.found)
+        count = "1 character" if len(self.found) == 1 else f"{len(self.found)} characters"
+        super().__init__(
+            f"{count} this model never saw (it knows {n_known}): {listed}, "
+            "positions counted from 0; remove or replace them"
+        )
+
+
+class PromptTooLong(TuiGPTError):
+    """The prompt has more tokens than the model has positions."""
+
+    def __init__(self, n_tokens: int, block_size: int) -> None:
+        super().__init__(
+            f"the prompt is {n_tokens} tokens but this model reads {block_size}; "
+            f"cut at least {n_tokens - block_size}, or keep only the last {block_size} (--crop)"
+        )
+
+
+class UnknownTokenId(TuiGPTError):
+    """A token id lies outside the vocabulary."""
+
+    def __init__(self, token_id: object, vocab_size: int) -> None:
+        super().__init__(f"token id {token_id} is not one of 0…{vocab_size - 1}")
+
+
+class UnusableText(TuiGPTError):
+    """A text file cannot be trained on."""
+
+
+class CannotWrite(TuiGPTError):
+    """A file or folder could not be written; nothing half-written is left."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"cannot write {path}: {reason}")

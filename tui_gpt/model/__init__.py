@@ -1,0 +1,1 @@
+"""The transformer, its weights on disk, its tokenizers and its training."""

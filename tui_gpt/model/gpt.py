@@ -1,0 +1,266 @@
+"""The transformer: ids in, logits out, every step on the way offered to a tap.
+
+The whole model, and the only place where transformer mathematics stands. A tap sees each
+activation once, in order, under its name and layer, and what it returns is what the pass
+goes on with: recording returns it unchanged, ablating and patching return something else.
+There is no dropout, so the same ids always give the same numbers.
+
+Axes: B batch, T position (Tq queries, Tk keys), H head, D head_dim, C n_embd, F n_inner,
+V vocabulary. Sources: Vaswani et al. 2017 (arXiv:1706.03762), Ba et al. 2016
+(arXiv:1607.06450), Radford et al. 2019 (GPT-2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tui_gpt.config import GPTConfig
+from tui_gpt.records.stages import ActivationName
+
+Tap: TypeAlias = Callable[[ActivationName, int | None, Tensor], Tensor]
+"""(name, layer or None, activation) → the activation to go on with."""
+
+KeysValues: TypeAlias = tuple[Tensor, Tensor]
+"""Keys and values of one block, each (B, H, T, D)."""
+
+
+def untapped(name: ActivationName, layer: int | None, x: Tensor) -> Tensor:
+    """Let every activation pass as it is."""
+    return x
+
+
+class LayerNorm(nn.Module):
+    """γ · (x − μ) / √(σ² + ε) + β over the features of one token; σ² divides by n."""
+
+    def __init__(self, width: int, *, epsilon: float, bias: bool) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        centred = x - x.mean(dim=-1, keepdim=True)                     # (B, T, C)
+        variance = centred.square().mean(dim=-1, keepdim=True)         # (B, T, 1)
+        y = centred / torch.sqrt(variance + self.epsilon) * self.weight
+        return y if self.bias is None else y + self.bias
+
+
+class Attention(nn.Module):
+    """Causal multi-head attention: each position mixes values of itself and earlier ones."""
+
+    def __init__(self, config: GPTConfig, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.n_head = config.n_head
+        width = config.n_embd
+        self.q = nn.Linear(width, width, bias=config.qkv_bias)
+        self.k = nn.Linear(width, width, bias=config.qkv_bias)
+        self.v = nn.Linear(width, width, bias=config.qkv_bias)
+        self.c_proj = nn.Linear(width, width, bias=config.bias)
+
+    def forward(self, x: Tensor, tap: Tap, past: list[KeysValues] | None = None) -> Tensor:
+        i = self.layer
+        q = tap("q", i, self._heads(self.q(x)))                        # (B, H, Tq, D)
+        k = tap("k", i, self._heads(self.k(x)))                        # (B, H, T, D)
+        v = tap("v", i, self._heads(self.v(x)))
+        if past is not None:
+            k, v = self._remember(k, v, past)                          # (B, H, Tk, D)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])      # (B, H, Tq, Tk)
+        scores = tap("attn_scores", i, scores.masked_fill(_future(scores), -math.inf))
+        pattern = tap("pattern", i, torch.softmax(scores, dim=-1))
+        z = tap("z", i, pattern @ v)                                   # (B, H, Tq, D)
+        return tap("attn_out", i, self.c_proj(z.transpose(1, 2).flatten(2)))  # (B, Tq, C)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """Cut each token's vector into heads: (B, T, C) → (B, H, T, D)."""
+        return x.unflatten(-1, (self.n_head, -1)).transpose(1, 2)
+
+    def _remember(self, k: Tensor, v: Tensor, past: list[KeysValues]) -> KeysValues:
+        """Put earlier keys and values before the new ones, and keep the result."""
+        if self.layer < len(past):
+            earlier_k, earlier_v = past[self.layer]
+            k, v = torch.cat((earlier_k, k), dim=2), torch.cat((earlier_v, v), dim=2)
+            past[self.layer] = (k, v)
+        else:
+            past.append((k, v))
+        return k, v
+
+
+class FeedForward(nn.Module):
+    """Each token alone: widen, activate, bring back."""
+
+    def __init__(self, config: GPTConfig, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.c_fc = nn.Linear(config.n_embd, config.n_inner, bias=config.bias)
+        self.activation = _ACTIVATIONS[config.activation]
+        self.c_proj = nn.Linear(config.n_inner, config.n_embd, bias=config.bias)
+
+    def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        hidden = tap("mlp_pre", self.layer, self.c_fc(x))              # (B, T, F)
+        hidden = tap("mlp_post", self.layer, self.activation(hidden))
+        return tap("mlp_out", self.layer, self.c_proj(hidden))         # (B, T, C)
+
+
+class Block(nn.Module):
+    """Four parts that both orders share; the subclasses say how they are wired."""
+
+    def __init__(self, config: GPTConfig, layer: int) -> None:
+        super().__init__()
+        norm = dict(epsilon=config.layer_norm_epsilon, bias=config.bias)
+        self.layer = layer
+        self.ln_1 = LayerNorm(config.n_embd, **norm)  # type: ignore[arg-type]  # a mixed dict
+        self.attn = Attention(config, layer)
+        self.ln_2 = LayerNorm(config.n_embd, **norm)  # type: ignore[arg-type]  # a mixed dict
+        self.mlp = FeedForward(config, layer)
+
+
+class PreNormBlock(Block):
+    """GPT-2's order: read a normalised copy of the stream, add to the stream, twice.
+
+    resid_pre ─┬─ ln_1 ─ attn ─► + ─ resid_mid ─┬─ ln_2 ─ mlp ─► + ─ resid_post
+               └────────────────►┘              └───────────────►┘
+    """
+
+    def forward(
+        self, x: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
+    ) -> Tensor:
+        i = self.layer
+        x = tap("resid_pre", i, x)                                     # (B, T, C)
+        x = tap("resid_mid", i, x + self.attn(tap("ln_1", i, self.ln_1(x)), tap, past))
+        return tap("resid_post", i, x + self.mlp(tap("ln_2", i, self.ln_2(x)), tap))
+
+
+class PostNormBlock(Block):
+    """The order of 2017: add, then normalise the stream itself, twice.
+
+    resid_pre ─┬─ attn ─► + ─ resid_mid ─ ln_1 ─┬─ mlp ─► + ─ resid_post ─ ln_2
+               └─────────►┘                     └────────►┘
+    """
+
+    def forward(
+        self, x: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
+    ) -> Tensor:
+        i = self.layer
+        x = tap("resid_pre", i, x)                                     # (B, T, C)
+        x = tap("ln_1", i, self.ln_1(tap("resid_mid", i, x + self.attn(x, tap, past))))
+        return tap("ln_2", i, self.ln_2(tap("resid_post", i, x + self.mlp(x, tap))))
+
+
+class GPT(nn.Module):
+    """A stack of blocks between two embedding tables and one output head."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.wte = nn.Embedding(config.vocab_size, config.n_embd)
+        self.wpe = (
+            nn.Embedding(config.block_size, config.n_embd)
+            if config.positions == "learned"
+            else Sinusoids(config.block_size, config.n_embd)
+        )
+        block = PreNormBlock if config.norm == "pre" else PostNormBlock
+        self.h = nn.ModuleList(block(config, layer) for layer in range(config.n_layer))
+        # After a post-norm block the stream is normalised already.
+        self.ln_f = (
+            LayerNorm(config.n_embd, epsilon=config.layer_norm_epsilon, bias=config.bias)
+            if config.norm == "pre"
+            else None
+        )
+        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+        if config.tied:
+            self.lm_head.weight = self.wte.weight
+
+    def forward(
+        self, ids: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
+    ) -> Tensor:
+        """Score every vocabulary entry as the next token, at every position.
+
+        Args:
+            ids: (B, T) token ids; earlier tokens in `past` count towards the context.
+            tap: Sees every activation in the order of the stage table, each with its batch
+                axis first.
+            past: Empty before the first tokens; afterwards it holds their keys and values
+                and is extended in place, so that later calls pass the new ids alone.
+
+        Returns:
+            (B, T, V) logits.
+        """
+        x = self.embed(ids, tap, 0 if not past else past[0][0].shape[2])
+        for block in self.h:
+            x = block(x, tap, past)
+        return self.unembed(x, tap)
+
+    def embed(self, ids: Tensor, tap: Tap = untapped, start: int = 0) -> Tensor:
+        """Look tokens and positions up and add them: (B, T) → (B, T, C).
+
+        Args:
+            ids: (B, T) token ids.
+            tap: As in `forward`.
+            start: The position of the first id.
+        """
+        positions = torch.arange(start, start + ids.shape[1], device=ids.device)
+        embed = tap("embed", None, self.wte(tap("tokens", None, ids)))  # (B, T, C)
+        pos_embed = tap("pos_embed", None, self.wpe(positions)[None])  # (1, T, C)
+        return embed + pos_embed
+
+    def unembed(self, x: Tensor, tap: Tap = untapped) -> Tensor:
+        """Turn rows of the last block's output into logits: (B, T, C) → (B, T, V)."""
+        if self.ln_f is not None:
+            x = tap("ln_final", None, self.ln_f(x))
+        logits = tap("logits", None, self.lm_head(x))                  # (B, T, V)
+        # Probabilities are for looking at: nothing downstream needs them.
+        if tap is not untapped:
+            tap("probs", None, torch.softmax(logits, dim=-1))
+        return logits
+
+
+class Sinusoids(nn.Module):
+    """Fixed positions: sin at feature 2i, cos at 2i + 1, ω_i = 10000^(−2i / C).
+
+    Vaswani et al. 2017, section 3.5. Nothing here is learned or stored.
+    """
+
+    weight: Tensor
+
+    def __init__(self, block_size: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("weight", sinusoids(block_size, width), persistent=False)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        return self.weight[positions]                                  # (T, C)
+
+
+def sinusoids(n_positions: int, width: int) -> Tensor:
+    """Compute the fixed position table in float64 and round it once: (n_positions, width)."""
+    position = torch.arange(n_positions, dtype=torch.float64)[:, None]
+    frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angle = position * frequency                                       # (T, C/2)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
+
+
+def _future(scores: Tensor) -> Tensor:
+    """Mark what a query may not see: (Tq, Tk), True where the key comes later.
+
+    The queries are the last Tq of the Tk positions.
+    """
+    n_queries, n_keys = scores.shape[-2:]
+    every = torch.ones(n_queries, n_keys, dtype=torch.bool, device=scores.device)
+    return every.triu(diagonal=n_keys - n_queries + 1)
+
+
+def _gelu_tanh(x: Tensor) -> Tensor:
+    return functional.gelu(x, approximate="tanh")
+
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": functional.gelu,  # x · Φ(x), Hendrycks & Gimpel 2016 (arXiv:1606.08415)
+    "gelu_tanh": _gelu_tanh,  # the form GPT-2 was trained with
+    "relu": functional.relu,
+}

@@ -1,0 +1,1 @@
+"""Plain results that cross threads, files and screens; this package imports nothing."""
