@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_gpt.config import GPTConfig
-from tui_gpt.errors import CannotWrite, DamagedModel, ImpossibleShape, UnknownModel
+from tui_gpt.errors import DamagedModel, ImpossibleShape, UnknownModel
 from tui_gpt.files import BUNDLED_MODELS, assets, write_whole
 from tui_gpt.model.tokenizer import CharacterTokenizer
 from tui_gpt.records.stages import Parameter, count_parameters, stage_table
@@ -105,7 +105,7 @@ def load_weights(source: ModelSource) -> GPT:
 
     from tui_gpt.model.gpt import GPT
 
-    path = source.path / WEIGHTS
+    path = weights_file(source)
     check_tensors(path, read_header(path), source.config)
     try:
         state = safetensors.torch.load_file(path)
@@ -160,6 +160,11 @@ def read_card(source: ModelSource) -> dict[str, Any]:
     return _read_json(path) if path.exists() else {}
 
 
+def weights_file(source: ModelSource) -> Path:
+    """Name the file that the weights are read from."""
+    return source.path / WEIGHTS
+
+
 def read_header(path: Path) -> tuple[TensorEntry, ...]:
     """Read what a safetensors file says it holds, after checking that all of it is there.
 
@@ -170,7 +175,9 @@ def read_header(path: Path) -> tuple[TensorEntry, ...]:
     try:
         if not path.is_file():
             what = "a folder" if path.is_dir() else "not a regular file" if path.exists() else ""
-            raise DamagedModel(f"{path} is {what}" if what else f"no weights here: {path} is missing")
+            raise DamagedModel(
+                f"{path} is {what}" if what else f"no weights here: {path} is missing"
+            )
         size = path.stat().st_size
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
@@ -272,17 +279,3 @@ def _restore_buffers(model: GPT) -> None:
 
     if isinstance(model.wpe, Sinusoids):
         model.wpe.weight = sinusoids(model.config.block_size, model.config.n_embd)
-
-
-__all__ = [
-    "CannotWrite",
-    "ModelSource",
-    "TensorEntry",
-    "check_tensors",
-    "find_model",
-    "load_weights",
-    "read_card",
-    "read_header",
-    "save_model",
-    "stored_state",
-]

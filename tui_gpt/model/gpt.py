@@ -45,8 +45,8 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        centred = x - x.mean(dim=-1, keepdim=True)                     # (B, T, C)
-        variance = centred.square().mean(dim=-1, keepdim=True)         # (B, T, 1)
+        centred = x - x.mean(dim=-1, keepdim=True)  # (B, T, C)
+        variance = centred.square().mean(dim=-1, keepdim=True)  # (B, T, 1)
         y = centred / torch.sqrt(variance + self.epsilon) * self.weight
         return y if self.bias is None else y + self.bias
 
@@ -66,15 +66,15 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, tap: Tap, past: list[KeysValues] | None = None) -> Tensor:
         i = self.layer
-        q = tap("q", i, self._heads(self.q(x)))                        # (B, H, Tq, D)
-        k = tap("k", i, self._heads(self.k(x)))                        # (B, H, T, D)
+        q = tap("q", i, self._heads(self.q(x)))  # (B, H, Tq, D)
+        k = tap("k", i, self._heads(self.k(x)))  # (B, H, T, D)
         v = tap("v", i, self._heads(self.v(x)))
         if past is not None:
-            k, v = self._remember(k, v, past)                          # (B, H, Tk, D)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])      # (B, H, Tq, Tk)
+            k, v = self._remember(k, v, past)  # (B, H, Tk, D)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])  # (B, H, Tq, Tk)
         scores = tap("attn_scores", i, scores.masked_fill(_future(scores), -math.inf))
         pattern = tap("pattern", i, torch.softmax(scores, dim=-1))
-        z = tap("z", i, pattern @ v)                                   # (B, H, Tq, D)
+        z = tap("z", i, pattern @ v)  # (B, H, Tq, D)
         return tap("attn_out", i, self.c_proj(z.transpose(1, 2).flatten(2)))  # (B, Tq, C)
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -103,9 +103,9 @@ class FeedForward(nn.Module):
         self.c_proj = nn.Linear(config.n_inner, config.n_embd, bias=config.bias)
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
-        hidden = tap("mlp_pre", self.layer, self.c_fc(x))              # (B, T, F)
+        hidden = tap("mlp_pre", self.layer, self.c_fc(x))  # (B, T, F)
         hidden = tap("mlp_post", self.layer, self.activation(hidden))
-        return tap("mlp_out", self.layer, self.c_proj(hidden))         # (B, T, C)
+        return tap("mlp_out", self.layer, self.c_proj(hidden))  # (B, T, C)
 
 
 class Block(nn.Module):
@@ -132,7 +132,7 @@ class PreNormBlock(Block):
         self, x: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
     ) -> Tensor:
         i = self.layer
-        x = tap("resid_pre", i, x)                                     # (B, T, C)
+        x = tap("resid_pre", i, x)  # (B, T, C)
         x = tap("resid_mid", i, x + self.attn(tap("ln_1", i, self.ln_1(x)), tap, past))
         return tap("resid_post", i, x + self.mlp(tap("ln_2", i, self.ln_2(x)), tap))
 
@@ -148,7 +148,7 @@ class PostNormBlock(Block):
         self, x: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
     ) -> Tensor:
         i = self.layer
-        x = tap("resid_pre", i, x)                                     # (B, T, C)
+        x = tap("resid_pre", i, x)  # (B, T, C)
         x = tap("ln_1", i, self.ln_1(tap("resid_mid", i, x + self.attn(x, tap, past))))
         return tap("ln_2", i, self.ln_2(tap("resid_post", i, x + self.mlp(x, tap))))
 
@@ -167,7 +167,6 @@ class GPT(nn.Module):
         )
         block = PreNormBlock if config.norm == "pre" else PostNormBlock
         self.h = nn.ModuleList(block(config, layer) for layer in range(config.n_layer))
-        # After a post-norm block the stream is normalised already.
         self.ln_f = (
             LayerNorm(config.n_embd, epsilon=config.layer_norm_epsilon, bias=config.bias)
             if config.norm == "pre"
@@ -192,10 +191,16 @@ class GPT(nn.Module):
         Returns:
             (B, T, V) logits.
         """
+        return self.unembed(self.stream(ids, tap, past), tap)
+
+    def stream(
+        self, ids: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
+    ) -> Tensor:
+        """Carry the tokens through every block: (B, T) → (B, T, C); see `forward`."""
         x = self.embed(ids, tap, 0 if not past else past[0][0].shape[2])
         for block in self.h:
             x = block(x, tap, past)
-        return self.unembed(x, tap)
+        return x
 
     def embed(self, ids: Tensor, tap: Tap = untapped, start: int = 0) -> Tensor:
         """Look tokens and positions up and add them: (B, T) → (B, T, C).
@@ -212,13 +217,15 @@ class GPT(nn.Module):
 
     def unembed(self, x: Tensor, tap: Tap = untapped) -> Tensor:
         """Turn rows of the last block's output into logits: (B, T, C) → (B, T, V)."""
-        if self.ln_f is not None:
-            x = tap("ln_final", None, self.ln_f(x))
-        logits = tap("logits", None, self.lm_head(x))                  # (B, T, V)
+        logits = tap("logits", None, self.lm_head(self.final_norm(x, tap)))  # (B, T, V)
         # Probabilities are for looking at: nothing downstream needs them.
         if tap is not untapped:
             tap("probs", None, torch.softmax(logits, dim=-1))
         return logits
+
+    def final_norm(self, x: Tensor, tap: Tap = untapped) -> Tensor:
+        """Normalise the stream once more; after post-norm blocks it is normalised already."""
+        return x if self.ln_f is None else tap("ln_final", None, self.ln_f(x))
 
 
 class Sinusoids(nn.Module):
@@ -234,14 +241,14 @@ class Sinusoids(nn.Module):
         self.register_buffer("weight", sinusoids(block_size, width), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
-        return self.weight[positions]                                  # (T, C)
+        return self.weight[positions]  # (T, C)
 
 
 def sinusoids(n_positions: int, width: int) -> Tensor:
     """Compute the fixed position table in float64 and round it once: (n_positions, width)."""
     position = torch.arange(n_positions, dtype=torch.float64)[:, None]
     frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-    angle = position * frequency                                       # (T, C/2)
+    angle = position * frequency  # (T, C/2)
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
 
 

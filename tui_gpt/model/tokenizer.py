@@ -176,9 +176,7 @@ class GPT2Tokenizer:
                 ranks[merged] = len(ranks)
         published = json.loads(self._read("encoder.json"))
         published.pop(_END_OF_TEXT)
-        if ranks != {
-            bytes(byte_of[char] for char in text): i for text, i in published.items()
-        }:
+        if ranks != {bytes(byte_of[char] for char in text): i for text, i in published.items()}:
             raise DamagedModel(f"the two vocabulary files in {self._folder} do not agree")
         return ranks
 

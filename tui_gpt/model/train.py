@@ -102,7 +102,9 @@ class _State:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-def read_text(path: Path, block_size: int, tokenizer: CharacterTokenizer | None = None) -> TrainingText:
+def read_text(
+    path: Path, block_size: int, tokenizer: CharacterTokenizer | None = None
+) -> TrainingText:
     """Read a UTF-8 text and cut it into ids.
 
     Args:
@@ -271,7 +273,7 @@ def _step(state: _State, ids: Tensor, schedule: Schedule) -> float:
     """Learn from one batch of random windows; give its loss before the step."""
     size = state.model.config.block_size
     starts = torch.randint(len(ids) - size, (schedule.batch_size, 1), generator=state.draw)
-    index = starts + torch.arange(size + 1)                            # (B, T + 1)
+    index = starts + torch.arange(size + 1)  # (B, T + 1)
     window = ids[index]
     for group in state.optimiser.param_groups:
         group["lr"] = schedule.rate(state.step)
@@ -375,9 +377,7 @@ def _go_on(
     state.history = saved["history"]
 
 
-def _identity(
-    config: GPTConfig, schedule: Schedule, text: TrainingText
-) -> dict[str, object]:
+def _identity(config: GPTConfig, schedule: Schedule, text: TrainingText) -> dict[str, object]:
     """Name what must be the same for a run to go on."""
     fixed = replace(schedule, evaluate_every=1)
     return {**config.to_dict(), **asdict(fixed), "text_sha256": text.facts["sha256"]}

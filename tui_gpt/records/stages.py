@@ -250,9 +250,7 @@ class _Builder:
         if name == "embed":
             return ("tokens",)
         if name == "resid_pre":
-            return (
-                (stage_id(output, layer - 1),) if layer else ("embed", "pos_embed")
-            )
+            return (stage_id(output, layer - 1),) if layer else ("embed", "pos_embed")
         if name == "ln_final":
             return (stage_id("resid_post", last),)
         if name == "logits":

@@ -43,9 +43,7 @@ def harmless(text: str, glyphs: Glyphs = "unicode", *, lines: bool = False) -> s
         with a backslash, other control characters by their Unicode pictures (ESC is ␛), the
         rest as `\u200b`.
     """
-    return "".join(
-        char if lines and char == "\n" else _visible(char, glyphs) for char in text
-    )
+    return "".join(char if lines and char == "\n" else _visible(char, glyphs) for char in text)
 
 
 def spoken(text: str, glyphs: Glyphs) -> str:
@@ -110,7 +108,11 @@ def fit(text: str, width: int, glyphs: Glyphs = "unicode", *, keep_end: bool = F
             break
         kept.append(char)
     padding = " " * (width - used)
-    return f"{padding}{mark}{''.join(reversed(kept))}" if keep_end else f"{''.join(kept)}{mark}{padding}"
+    return (
+        f"{padding}{mark}{''.join(reversed(kept))}"
+        if keep_end
+        else f"{''.join(kept)}{mark}{padding}"
+    )
 
 
 @lru_cache(4096)

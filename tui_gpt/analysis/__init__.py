@@ -1,0 +1,1 @@
+"""Traces and weights in, records out; one idea a file."""

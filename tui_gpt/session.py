@@ -1,0 +1,184 @@
+"""One model with its tokenizer: a prompt goes in, records come out. No printing, no screen.
+
+Opening a session and cutting a prompt into tokens need no tensor library, so a wrong name or
+prompt is answered at once; torch is imported with the first numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_gpt.errors import EmptyPrompt, PromptTooLong, UnknownStage, UnknownTokenId
+from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets
+from tui_gpt.model.checkpoint import ModelSource, find_model, read_card, weights_file
+from tui_gpt.records.stages import Parameter, stage_table
+from tui_gpt.records.tokens import Token, joined_text
+from tui_gpt.records.trace import ModelFacts, Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tui_gpt.model.gpt import GPT
+    from tui_gpt.records.trace import Trace
+
+
+class Session:
+    """A model that was found; its weights are read when first needed and then kept."""
+
+    def __init__(self, source: ModelSource) -> None:
+        self.source = source
+        self._model: GPT | None = None
+
+    @classmethod
+    def open(cls, name: str) -> Session:
+        """Find a model by name or path.
+
+        Raises:
+            UnknownModel: Nothing is there.
+            DamagedModel: Its config or vocabulary is not usable.
+        """
+        return cls(find_model(name))
+
+    @property
+    def facts(self) -> ModelFacts:
+        """Which model this is."""
+        source = self.source
+        return ModelFacts(source.name, source.config, source.n_parameters, source.kind)
+
+    def card(self) -> dict[str, Any]:
+        """How the weights came to be, as `card.json` says."""
+        return read_card(self.source)
+
+    def prepare(self, text: str, *, crop: bool = False, notices: tuple[str, ...] = ()) -> Run:
+        """Cut a text into tokens and lay out the stages.
+
+        Args:
+            text: Used as it is.
+            crop: Keep the last tokens where there are too many.
+            notices: What the caller did to the text.
+
+        Raises:
+            EmptyPrompt: There is no token.
+            UnknownCharacters: The vocabulary lacks some of the text.
+            PromptTooLong: There are more tokens than positions, and `crop` is off.
+        """
+        if not text:
+            raise EmptyPrompt
+        tokenizer = self.source.tokenizer
+        notices = (*notices, *tokenizer.notices(text))
+        return self._lay_out(tokenizer.encode(text), text, crop, notices)
+
+    def prepare_ids(self, ids: tuple[int, ...], *, crop: bool = False) -> Run:
+        """Lay out the stages for given token ids; see `prepare`.
+
+        Raises:
+            UnknownTokenId: An id lies outside the vocabulary.
+        """
+        if not ids:
+            raise EmptyPrompt
+        for token_id in ids:
+            if not 0 <= token_id < self.source.config.vocab_size:
+                raise UnknownTokenId(token_id, self.source.config.vocab_size)
+        return self._lay_out(list(ids), None, crop, ())
+
+    def load(self) -> None:
+        """Import torch and read the weights, unless that is done.
+
+        Raises:
+            DamagedModel: The weight file is not whole or not of this config.
+        """
+        from tui_gpt.model.checkpoint import load_weights
+
+        if self._model is None:
+            self._model = load_weights(self.source)
+
+    def trace(self, run: Run, *, go_on: Callable[[], None] = lambda: None) -> Trace:
+        """Run the model over a prepared prompt.
+
+        Args:
+            run: From `prepare` of this session.
+            go_on: Called at each activation; what it raises ends the pass.
+        """
+        from tui_gpt.trace.record import LiveTrace
+
+        return LiveTrace(run, self._loaded(), self.source.tokenizer.token, go_on=go_on)
+
+    def parameter(self, name: str) -> NDArray[np.float32]:
+        """Give one parameter's values, in the shape of the stage table.
+
+        Raises:
+            UnknownStage: The model has no such parameter; the message lists what there is.
+        """
+        names = [parameter.name for parameter in self.parameters()]
+        if name not in names:
+            raise UnknownStage(f"no parameter {name!r}; there are {', '.join(names)}")
+        values: NDArray[np.float32] = self._loaded().state_dict()[name].numpy()
+        return values
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """List the model's parameters in stage order, a shared one once."""
+        return tuple(
+            parameter
+            for stage in stage_table(self.source.config, 1)
+            for parameter in stage.parameters
+            if not parameter.shared
+        )
+
+    def weights_sha256(self) -> str:
+        """Name the weights: the SHA-256 of their file."""
+        with weights_file(self.source).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def _loaded(self) -> GPT:
+        self.load()
+        assert self._model is not None
+        return self._model
+
+    def _lay_out(
+        self, ids: list[int], text: str | None, crop: bool, notices: tuple[str, ...]
+    ) -> Run:
+        config = self.source.config
+        size = config.block_size
+        if len(ids) > size:
+            if not crop:
+                raise PromptTooLong(len(ids), size)
+            notices = (
+                *notices,
+                f"the prompt is {len(ids)} tokens and this model reads {size}: "
+                f"the first {len(ids) - size} were cut",
+            )
+            ids, text = ids[-size:], None
+        tokens = tuple(self._token(token_id) for token_id in ids)
+        prompt = joined_text(tokens) if text is None else text
+        return Run(self.facts, prompt, tokens, notices, stage_table(config, len(ids)))
+
+    def _token(self, token_id: int) -> Token:
+        """Give a token; ids the tokenizer does not know have no bytes."""
+        tokenizer = self.source.tokenizer
+        return (
+            tokenizer.token(token_id) if token_id < tokenizer.vocab_size else Token(token_id, b"")
+        )
+
+
+def use_threads(count: int) -> None:
+    """Compute with this many threads from now on, in the whole process."""
+    import torch
+
+    torch.set_num_threads(count)
+
+
+def bundled_recording(model: str, prompt: str) -> Path | None:
+    """Find the recording that ships for a model and prompt: the default prompt's."""
+    if model not in BUNDLED_MODELS or prompt != DEFAULT_PROMPT:
+        return None
+    path = assets() / "recordings" / f"{model}.safetensors"
+    return path if path.is_file() else None
+
+
+def known_models() -> tuple[ModelSource, ...]:
+    """List the models that ship with the program, the default first."""
+    return tuple(find_model(name) for name in BUNDLED_MODELS)

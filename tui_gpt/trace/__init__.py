@@ -1,0 +1,1 @@
+"""Taps on the one forward pass."""

@@ -1,0 +1,128 @@
+"""Recording a forward pass on demand: the stream is kept, the rest is run again when wanted.
+
+A trace keeps the residual stream at the block borders, so memory grows with L·T·C and not
+with L·H·T². Opening a stage runs its block once more from its border with a tap listening.
+Logits and probabilities are computed for the rows that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tui_gpt.errors import MissingStage
+from tui_gpt.model.gpt import GPT
+from tui_gpt.records.prediction import best_candidates
+from tui_gpt.records.stages import ActivationName, Stage, find_stage
+from tui_gpt.records.tensors import StageTensor
+from tui_gpt.records.tokens import Token
+from tui_gpt.records.trace import Candidate, Run
+
+BLOCKS_KEPT = 2
+"""Blocks whose activations stay in memory: the one looked at and the one before."""
+
+
+class Recorder:
+    """A tap that keeps what it is asked for and changes nothing."""
+
+    def __init__(self, wanted: Callable[[ActivationName], bool] = lambda name: True) -> None:
+        self._wanted = wanted
+        self.seen: dict[tuple[ActivationName, int | None], Tensor] = {}
+
+    def __call__(self, name: ActivationName, layer: int | None, x: Tensor) -> Tensor:
+        """Keep the activation if it is wanted, and hand it on."""
+        if self._wanted(name):
+            self.seen[name, layer] = x
+        return x
+
+
+class LiveTrace:
+    """The numbers of one run, computed by the model when they are asked for."""
+
+    def __init__(
+        self,
+        run: Run,
+        model: GPT,
+        token: Callable[[int], Token],
+        *,
+        go_on: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run the model once over the tokens, keeping the stream at the block borders.
+
+        Args:
+            run: The prompt and its stage table.
+            model: In evaluation mode.
+            token: Gives the token of an id, for the prediction.
+            go_on: Called at each activation of the first pass; what it raises ends the pass.
+        """
+        self.run = run
+        self._model = model
+        self._token = token
+        self._blocks: OrderedDict[int, dict[ActivationName, Tensor]] = OrderedDict()
+        self._ids = torch.tensor([[token.id for token in run.tokens]])  # (1, T)
+
+        def is_border(name: ActivationName) -> bool:
+            go_on()
+            return name == "resid_pre"
+
+        recorder = Recorder(is_border)
+        with torch.inference_mode():
+            last = model.stream(self._ids, recorder)
+        # What each block reads, and what the last one leaves: n_layer + 1 times (1, T, C).
+        self._borders = (*recorder.seen.values(), last)
+
+    def tensor(self, stage_id: str, rows: tuple[int, int] | None = None) -> StageTensor:
+        """Give the values of one stage; see `Trace.tensor`."""
+        stage = find_stage(self.run.stages, stage_id)
+        first, end = 0, len(self.run.tokens)
+        if stage.name in ("logits", "probs"):
+            first, end = rows or (first, end)
+        values = self._activation(stage, first, end)[0].numpy()
+        return StageTensor(stage, values, first)
+
+    def prediction(self) -> tuple[Candidate, ...]:
+        """Rank what may follow the last token; see `Trace.prediction`."""
+        last = len(self.run.tokens) - 1
+        logits = self.tensor("logits", (last, last + 1)).values[0]
+        probs = self.tensor("probs", (last, last + 1)).values[0]
+        return best_candidates(
+            logits.astype(np.float32, copy=False), probs.astype(np.float32, copy=False), self._token
+        )
+
+    def _activation(self, stage: Stage, first: int, end: int) -> Tensor:
+        """Compute the part of the pass that holds a stage: the activation, batch axis first.
+
+        The rows count for logits and probabilities alone.
+        """
+        if stage.layer is not None:
+            seen = self._block(stage.layer)
+        else:
+            recorder = Recorder()
+            with torch.inference_mode():
+                match stage.name:
+                    case "tokens" | "embed" | "pos_embed":
+                        self._model.embed(self._ids, recorder)
+                    case "ln_final":
+                        self._model.final_norm(self._borders[-1], recorder)
+                    case _:
+                        self._model.unembed(self._borders[-1][:, first:end], recorder)
+            seen = {name: x for (name, _), x in recorder.seen.items()}
+        if stage.name not in seen:
+            raise MissingStage(f"{stage.id} was not recorded: the pass did not offer it to the tap")
+        return seen[stage.name]
+
+    def _block(self, layer: int) -> dict[ActivationName, Tensor]:
+        """Run one block again from its border, or take it from the last ones kept."""
+        if layer not in self._blocks:
+            recorder = Recorder()
+            with torch.inference_mode():
+                self._model.h[layer](self._borders[layer], recorder)
+            self._blocks[layer] = {name: x for (name, _), x in recorder.seen.items()}
+        self._blocks.move_to_end(layer)
+        while len(self._blocks) > BLOCKS_KEPT:
+            self._blocks.popitem(last=False)
+        return self._blocks[layer]
