@@ -21,6 +21,8 @@ Activation = Literal["gelu", "gelu_tanh", "relu"]
 _CHOICES = {"norm": Norm, "positions": Positions, "activation": Activation}
 _LARGEST = 2**31 - 1
 """No size is larger: beyond it, counts stop fitting the file formats."""
+_MOST_BLOCKS = 10_000
+"""Every block has fifteen stages, and the table of them is written out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +62,9 @@ class GPTConfig:
             size = getattr(self, name)
             if isinstance(size, bool) or not isinstance(size, int):
                 raise ImpossibleShape(f"{name} is {size!r}; it must be a whole number")
-            if not 0 < size <= _LARGEST:
-                raise ImpossibleShape(f"{name} is {size}; it must be from 1 to {_LARGEST:,}")
+            largest = _MOST_BLOCKS if name == "n_layer" else _LARGEST
+            if not 0 < size <= largest:
+                raise ImpossibleShape(f"{name} is {size}; it must be from 1 to {largest:,}")
         for name, choice in _CHOICES.items():
             if getattr(self, name) not in get_args(choice):
                 raise ImpossibleShape(
@@ -74,8 +77,8 @@ class GPTConfig:
         epsilon = self.layer_norm_epsilon
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
             raise ImpossibleShape(f"layer_norm_epsilon is {epsilon!r}; it must be a number")
-        if not 0 <= epsilon < float("inf"):
-            raise ImpossibleShape(f"layer_norm_epsilon is {epsilon!r}; it must be 0 or more")
+        if not 0 <= epsilon <= 1:
+            raise ImpossibleShape(f"layer_norm_epsilon is {epsilon!r}; it must be from 0 to 1")
         if self.n_embd % self.n_head:
             raise ImpossibleShape(
                 f"n_embd {self.n_embd} does not divide into n_head {self.n_head}; "

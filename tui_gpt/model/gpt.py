@@ -45,6 +45,7 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
+        """Normalise each token's vector by itself: (…, C) → (…, C)."""
         centred = x - x.mean(dim=-1, keepdim=True)  # (B, T, C)
         variance = centred.square().mean(dim=-1, keepdim=True)  # (B, T, 1)
         y = centred / torch.sqrt(variance + self.epsilon) * self.weight
@@ -65,6 +66,7 @@ class Attention(nn.Module):
         self.c_proj = nn.Linear(width, width, bias=config.bias)
 
     def forward(self, x: Tensor, tap: Tap, past: list[KeysValues] | None = None) -> Tensor:
+        """Let the tokens read from each other: (B, T, C) → (B, T, C); see `GPT.forward`."""
         i = self.layer
         q = tap("q", i, self._heads(self.q(x)))  # (B, H, Tq, D)
         k = tap("k", i, self._heads(self.k(x)))  # (B, H, T, D)
@@ -79,7 +81,7 @@ class Attention(nn.Module):
 
     def _heads(self, x: Tensor) -> Tensor:
         """Cut each token's vector into heads: (B, T, C) → (B, H, T, D)."""
-        return x.unflatten(-1, (self.n_head, -1)).transpose(1, 2)
+        return x.reshape(*x.shape[:-1], self.n_head, -1).transpose(1, 2)
 
     def _remember(self, k: Tensor, v: Tensor, past: list[KeysValues]) -> KeysValues:
         """Put earlier keys and values before the new ones, and keep the result."""
@@ -103,6 +105,7 @@ class FeedForward(nn.Module):
         self.c_proj = nn.Linear(config.n_inner, config.n_embd, bias=config.bias)
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
+        """Transform each token by itself: (B, T, C) → (B, T, C)."""
         hidden = tap("mlp_pre", self.layer, self.c_fc(x))  # (B, T, F)
         hidden = tap("mlp_post", self.layer, self.activation(hidden))
         return tap("mlp_out", self.layer, self.c_proj(hidden))  # (B, T, C)
@@ -131,6 +134,7 @@ class PreNormBlock(Block):
     def forward(
         self, x: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
     ) -> Tensor:
+        """Carry the stream through the block: (B, T, C) → (B, T, C); see `GPT.forward`."""
         i = self.layer
         x = tap("resid_pre", i, x)  # (B, T, C)
         x = tap("resid_mid", i, x + self.attn(tap("ln_1", i, self.ln_1(x)), tap, past))
@@ -147,6 +151,7 @@ class PostNormBlock(Block):
     def forward(
         self, x: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
     ) -> Tensor:
+        """Carry the stream through the block: (B, T, C) → (B, T, C); see `GPT.forward`."""
         i = self.layer
         x = tap("resid_pre", i, x)  # (B, T, C)
         x = tap("ln_1", i, self.ln_1(tap("resid_mid", i, x + self.attn(x, tap, past))))
@@ -241,6 +246,7 @@ class Sinusoids(nn.Module):
         self.register_buffer("weight", sinusoids(block_size, width), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
+        """Look positions up: (T,) → (T, C)."""
         return self.weight[positions]  # (T, C)
 
 
