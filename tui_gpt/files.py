@@ -1,8 +1,14 @@
-"""Where the program's own files are, and how it writes others: whole or not at all."""
+"""Where the program's own files are, and how others are read and written.
+
+A file is written whole or not at all, and read only where it is a regular file: a pipe
+that bears a file's name would keep its reader waiting.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -24,14 +30,41 @@ def assets() -> Path:
     return packed if packed.is_dir() else package.parent / "assets"
 
 
+def regular_size(path: Path) -> int:
+    """Give the size in bytes of a regular file.
+
+    Raises:
+        OSError: There is none that can be looked at; `strerror` says in words why.
+    """
+    found = path.stat()
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file")
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file")
+    return found.st_size
+
+
+def read_regular(path: Path) -> bytes:
+    """Read the whole of a regular file.
+
+    Raises:
+        OSError: It is none, or may not be read; `strerror` says in words why.
+    """
+    regular_size(path)
+    return path.read_bytes()
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that a reader finds the old one or the new one, never a part.
 
     Raises:
-        CannotWrite: The folder is missing or read-only, or the disk is full.
+        CannotWrite: The folder is missing or read-only, the disk is full, or a folder or
+            device has the file's name.
     """
     partial: str | None = None
     try:
+        if path.exists():
+            regular_size(path)  # a rename over /dev/null would replace the device
         descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

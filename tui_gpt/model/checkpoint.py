@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import DamagedModel, ImpossibleShape, UnknownModel
-from tui_gpt.files import BUNDLED_MODELS, assets, write_whole
+from tui_gpt.files import BUNDLED_MODELS, assets, read_regular, regular_size, write_whole
 from tui_gpt.model.tokenizer import CharacterTokenizer
 from tui_gpt.records.stages import Parameter, count_parameters, stage_table
 
@@ -42,6 +42,9 @@ _DTYPES = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8}
 
 _LARGEST_HEADER = 100_000_000
 """Bytes; safetensors itself stops there."""
+
+_LFS_POINTER = b"version https://git-lfs"
+"""How a Git LFS pointer begins: three lines of text in the place of a large file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,16 @@ def save_model(
     write_whole(folder / CARD, _json_bytes(card))
 
 
+def discard_model(folder: Path) -> None:
+    """Remove what `save_model` wrote, and the folder if nothing else is in it."""
+    try:
+        for name in (CONFIG, CHARACTERS, WEIGHTS, CARD):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
+    except OSError:
+        return  # someone else's file is in it, or the folder is no longer ours to change
+
+
 def stored_state(model: GPT) -> dict[str, torch.Tensor]:
     """Give the weights a file holds: the state dict, with a tied head once."""
     state = {key: tensor.detach().contiguous() for key, tensor in model.state_dict().items()}
@@ -173,14 +186,16 @@ def read_header(path: Path) -> tuple[TensorEntry, ...]:
             header promises.
     """
     try:
-        if not path.is_file():
-            what = "a folder" if path.is_dir() else "not a regular file" if path.exists() else ""
-            raise DamagedModel(
-                f"{path} is {what}" if what else f"no weights here: {path} is missing"
-            )
-        size = path.stat().st_size
+        size = regular_size(path)
         with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
+            start = file.read(len(_LFS_POINTER))
+            if start == _LFS_POINTER:
+                raise DamagedModel(
+                    f"{path} is a Git LFS pointer of {size} bytes; the real file was not "
+                    "downloaded: run `git lfs pull` in its repository"
+                )
+            file.seek(8)
+            length = int.from_bytes(start[:8], "little")
             if size < 8 or length > min(size - 8, _LARGEST_HEADER):
                 raise DamagedModel(
                     f"{path} is damaged or incomplete: {size} bytes, and its header asks for "
@@ -194,9 +209,11 @@ def read_header(path: Path) -> tuple[TensorEntry, ...]:
                 f"{path} is damaged or incomplete: {size} bytes found, {8 + length + end} expected"
             )
         return tuple(
-            TensorEntry(key, tuple(entry["shape"]), entry["dtype"])
+            TensorEntry(key, tuple(entry["shape"]), str(entry["dtype"]))
             for key, entry in entries.items()
         )
+    except FileNotFoundError:
+        raise DamagedModel(f"no weights here: {path} is missing") from None
     except OSError as error:
         raise DamagedModel(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
@@ -259,7 +276,7 @@ def _read_folder(path: Path, name: str, kind: str) -> ModelSource:
 def _read_json(path: Path) -> dict[str, Any]:
     """Read one JSON object; a byte-order mark is allowed, the locale does not matter."""
     try:
-        raw = json.loads(path.read_text("utf-8-sig"))
+        raw = json.loads(read_regular(path).decode("utf-8-sig"))
     except OSError as error:
         raise DamagedModel(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

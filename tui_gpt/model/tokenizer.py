@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tui_gpt.errors import DamagedModel, UnknownCharacters, UnknownTokenId
-from tui_gpt.files import assets
+from tui_gpt.files import assets, read_regular
 from tui_gpt.records.tokens import Token
 
 if TYPE_CHECKING:
@@ -105,18 +105,18 @@ class CharacterTokenizer:
             DamagedModel: The file is missing, unreadable or not a list of single characters.
         """
         try:
-            raw = json.loads(path.read_text("utf-8"))
-            characters = raw["characters"]
+            characters = json.loads(read_regular(path).decode("utf-8-sig"))["characters"]
         except FileNotFoundError:
             raise DamagedModel(f"{path} is missing; it holds the model's characters") from None
         except OSError as error:
             raise DamagedModel(f"cannot read {path}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DamagedModel(f'{path} is damaged: expected {{"characters": [...]}}') from error
         if (
             not isinstance(characters, list)
             or not characters
             or not all(isinstance(char, str) and len(char) == 1 for char in characters)
+            or any("\ud800" <= char <= "\udfff" for char in characters)  # half of a character
             or len(set(characters)) != len(characters)
         ):
             raise DamagedModel(f"{path} is damaged: expected different single characters")
@@ -183,7 +183,7 @@ class GPT2Tokenizer:
     def _read(self, name: str) -> bytes:
         path = self._folder / name
         try:
-            content = path.read_bytes()
+            content = read_regular(path)
         except OSError as error:
             raise DamagedModel(f"cannot read {path}: {error.strerror}") from error
         found = hashlib.sha256(content).hexdigest()
