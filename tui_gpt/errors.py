@@ -88,6 +88,16 @@ class UnusableText(TuiGPTError):
     """A text file cannot be trained on."""
 
 
+class TrainingDiverged(TuiGPTError):
+    """The loss is no longer a number, so nothing more can be learnt."""
+
+
+class Interrupted(TuiGPTError):
+    """The person stopped it with Ctrl-C; the message says what is kept."""
+
+    exit_code = 130
+
+
 class CannotWrite(TuiGPTError):
     """A file or folder could not be written; nothing half-written is left."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -11,10 +12,19 @@ import click
 
 from tui_gpt.cli.options import Globals, global_options
 from tui_gpt.config import GPTConfig
-from tui_gpt.errors import CannotWrite, TuiGPTError, UsageError
+from tui_gpt.errors import CannotWrite, Interrupted, TuiGPTError, UnknownCharacters, UsageError
+from tui_gpt.views.text import harmless
 
 if TYPE_CHECKING:
+    from tui_gpt.model.tokenizer import CharacterTokenizer
     from tui_gpt.model.train import Progress
+
+
+def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Refuse inf and nan, which lie in no range and outside none."""
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no number to compute with")
+    return value
 
 
 @click.command(
@@ -54,12 +64,19 @@ if TYPE_CHECKING:
 @click.option(
     "--learning-rate",
     type=click.FloatRange(0, min_open=True),
+    callback=_finite,
     default=3e-3,
     show_default=True,
     help="The highest rate, after the warm-up.",
 )
 @click.option("--warmup", type=click.IntRange(1), default=200, show_default=True, help="Steps.")
-@click.option("--weight-decay", type=click.FloatRange(0), default=0.1, show_default=True)
+@click.option(
+    "--weight-decay",
+    type=click.FloatRange(0),
+    callback=_finite,
+    default=0.1,
+    show_default=True,
+)
 @click.option(
     "--evaluate-every",
     type=click.IntRange(1),
@@ -130,17 +147,13 @@ def _train(text_file: Path, folder: Path, options: dict[str, object], common: Gl
         **({"probe": probe} if probe is not None else {}),
     }
     if probe is not None:
-        text.tokenizer.encode(probe)
+        _check_probe(probe, text.tokenizer)
     with _ProgressBar(schedule.steps) as bar:
         try:
             training.train(text, config, schedule, folder, facts=facts, report=bar.show)
         except KeyboardInterrupt:
-            bar.close()
-            click.echo(
-                f"stopped; {folder} holds the best weights so far, --resume goes on", err=True
-            )
-            raise
-    _report(folder)
+            raise Interrupted(_what_is_kept(folder)) from None
+    _report(folder, common)
 
 
 def _check_folder(folder: Path, resume: bool) -> None:
@@ -152,6 +165,12 @@ def _check_folder(folder: Path, resume: bool) -> None:
         raise CannotWrite(folder, "it exists; give a new folder, or --resume an unfinished run")
     if not folder.parent.is_dir():
         raise CannotWrite(folder, f"there is no folder {folder.parent}")
+
+
+def _what_is_kept(folder: Path) -> str:
+    if (folder / "resume.pt").exists():
+        return f"stopped; {folder} holds the best weights so far, --resume goes on"
+    return "stopped before the first measurement; nothing is kept"
 
 
 def _shape(options: dict[str, object]) -> dict[str, object]:
@@ -175,25 +194,39 @@ def _shape(options: dict[str, object]) -> dict[str, object]:
 
 def _read_probe(path: Path) -> str:
     try:
-        probe = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TuiGPTError(f"cannot read the probe {path}: {error}") from error
+        probe = path.read_bytes().decode("utf-8")  # line ends stay as they are
+    except OSError as error:
+        raise TuiGPTError(f"cannot read the probe {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TuiGPTError(
+            f"the probe {path} is not UTF-8: offset {error.start}; convert it first"
+        ) from error
     if len(probe) < 2:
         raise TuiGPTError(f"the probe {path} has {len(probe)} characters; give at least 2")
     return probe
 
 
-def _report(folder: Path) -> None:
+def _check_probe(probe: str, tokenizer: CharacterTokenizer) -> None:
+    try:
+        tokenizer.encode(probe)
+    except UnknownCharacters as error:
+        raise TuiGPTError(f"the probe does not fit the text: {error}") from error
+
+
+def _report(folder: Path, common: Globals) -> None:
     from tui_gpt.model.checkpoint import find_model, read_card
 
-    losses = read_card(find_model(str(folder)))["losses"]
-    click.echo(f"{folder}: held-out loss {losses['held_out']:.4f} nats a character")
+    # By its whole path: a folder may bear the name of a bundled model.
+    losses = read_card(find_model(str(folder.absolute())))["losses"]
+    name = harmless(str(folder), common.profile().glyphs)
+    click.echo(f"{name}: held-out loss {losses['held_out']:.4f} nats a character")
 
 
 def _check(text_file: Path, folder: Path, common: Globals) -> None:
     from tui_gpt.model.checkpoint import find_model
 
-    source = find_model(str(folder))
+    # A folder comes before a bundled model of the same name.
+    source = find_model(str(folder.absolute() if folder.exists() else folder))
 
     import torch
 
@@ -204,9 +237,10 @@ def _check(text_file: Path, folder: Path, common: Globals) -> None:
     text = training.read_text(text_file, source.config.block_size, source.tokenizer)
     measured, recorded = training.check(source, load_weights(source), text)
     card = "not on its card" if recorded is None else f"{recorded:.4f} on its card"
+    glyphs = common.profile().glyphs
     click.echo(
-        f"{folder}: held-out loss {measured:.4f} nats a character "
-        f"over the last {len(text.held_out):,} of {text_file} ({card})"
+        f"{harmless(str(folder), glyphs)}: held-out loss {measured:.4f} nats a character "
+        f"over the last {len(text.held_out):,} of {harmless(str(text_file), glyphs)} ({card})"
     )
 
 

@@ -23,9 +23,15 @@ from torch.nn import functional
 
 from tui_gpt import __version__
 from tui_gpt.config import GPTConfig
-from tui_gpt.errors import CannotWrite, DamagedModel, UnusableText
+from tui_gpt.errors import (
+    CannotWrite,
+    DamagedModel,
+    TrainingDiverged,
+    UnknownCharacters,
+    UnusableText,
+)
 from tui_gpt.files import write_whole
-from tui_gpt.model.checkpoint import ModelSource, read_card, save_model
+from tui_gpt.model.checkpoint import CARD, ModelSource, discard_model, read_card, save_model
 from tui_gpt.model.gpt import GPT
 from tui_gpt.model.tokenizer import CharacterTokenizer
 
@@ -113,8 +119,8 @@ def read_text(
         tokenizer: The vocabulary to use; by default the text's own characters, sorted.
 
     Raises:
-        UnusableText: The file is missing, empty, not UTF-8 or too short.
-        UnknownCharacters: The given vocabulary lacks characters of the text.
+        UnusableText: The file is missing, empty, not UTF-8 or too short, or the given
+            vocabulary lacks characters of it.
     """
     try:
         raw = path.read_bytes()
@@ -135,10 +141,18 @@ def read_text(
         raise UnusableText(
             f"{path} has {len(text)} characters, {shortest} of them in its smaller part; "
             f"a context of {block_size} needs more than {block_size} there, "
-            f"so at least {10 * (block_size + 1)} in all"
+            f"so at least {10 * block_size + 1} in all"
         )
     tokenizer = tokenizer or CharacterTokenizer(sorted(set(text)))
-    ids = torch.tensor(tokenizer.encode(text), dtype=torch.long)
+    try:
+        ids = torch.tensor(tokenizer.encode(text), dtype=torch.long)
+    except UnknownCharacters as error:
+        position, character = error.found[0]
+        raise UnusableText(
+            f"{path} has {len(error.found)} characters that are none of the model's "
+            f"{tokenizer.vocab_size}, the first {character!r} at {position}; give a text prepared "
+            "like the one the model learnt"
+        ) from error
     facts = {
         "sha256": hashlib.sha256(raw).hexdigest(),
         "characters": len(text),
@@ -213,6 +227,7 @@ def train(
 
     Raises:
         CannotWrite: The disk is full or the folder read-only; earlier saves stay whole.
+        TrainingDiverged: The loss is not finite; the folder keeps the best weights so far.
         DamagedModel: The unfinished run in `folder` had other options.
     """
     state = _begin(config, schedule)
@@ -224,6 +239,38 @@ def train(
             folder.mkdir()
         except OSError as error:
             raise CannotWrite(folder, error.strerror or str(error)) from error
+    try:
+        _learn(state, text, config, schedule, folder, facts=facts, report=report)
+    except BaseException:
+        # Stopped before the first save was whole: a part of a model is no model.
+        if not (folder / CARD).exists():
+            discard_model(folder)
+        raise
+    resume.unlink(missing_ok=True)
+
+
+def check(source: ModelSource, model: GPT, text: TrainingText) -> tuple[float, float | None]:
+    """Recompute the held-out loss of a model.
+
+    Returns:
+        The loss on the text's last tenth, and the one on the model's card, if it has one.
+    """
+    losses = read_card(source).get("losses")
+    recorded = losses.get("held_out") if isinstance(losses, dict) else None
+    return mean_loss(model, text.held_out), recorded if isinstance(recorded, float) else None
+
+
+def _learn(
+    state: _State,
+    text: TrainingText,
+    config: GPTConfig,
+    schedule: Schedule,
+    folder: Path,
+    *,
+    facts: Mapping[str, object],
+    report: Callable[[Progress], None],
+) -> None:
+    """Take the steps that are left, measuring and saving on the way; see `train`."""
     held_out: float | None = state.history[-1]["held_out_loss"] if state.history else None
     loss = math.nan
     while True:
@@ -235,21 +282,16 @@ def train(
                 _keep(state, held_out, loss, text, schedule, folder, facts)
             if done:
                 break
-            _save_resume(state, resume, config, schedule, text)
+            _save_resume(state, folder / RESUME, config, schedule, text)
         loss = _step(state, text.trained, schedule)
+        if not math.isfinite(loss):
+            raise TrainingDiverged(
+                f"the loss is {loss} at step {state.step} of {schedule.steps}: the weights ran "
+                f"away; take a lower --learning-rate than {schedule.learning_rate:g} "
+                f"({folder} keeps the best weights so far)"
+            )
         report(Progress(state.step, schedule.steps, loss, held_out, schedule.rate(state.step - 1)))
     report(Progress(state.step, schedule.steps, loss, held_out, 0.0))
-    resume.unlink(missing_ok=True)
-
-
-def check(source: ModelSource, model: GPT, text: TrainingText) -> tuple[float, float | None]:
-    """Recompute the held-out loss of a model.
-
-    Returns:
-        The loss on the text's last tenth, and the one on the model's card, if it has one.
-    """
-    recorded = read_card(source).get("losses", {}).get("held_out")
-    return mean_loss(model, text.held_out), recorded
 
 
 def _begin(config: GPTConfig, schedule: Schedule) -> _State:
@@ -299,7 +341,16 @@ def _keep(
     folder: Path,
     facts: Mapping[str, object],
 ) -> None:
-    """Note a measurement, and save the model where it is the best so far."""
+    """Note a measurement, and save the model where it is the best so far.
+
+    Raises:
+        TrainingDiverged: The measurement is not finite.
+    """
+    if not math.isfinite(held_out):
+        raise TrainingDiverged(
+            f"the held-out loss is {held_out} after step {state.step}: the weights ran away; take "
+            f"a lower --learning-rate than {schedule.learning_rate:g}"
+        )
     measured = {"step": state.step, "held_out_loss": held_out}
     if not math.isnan(loss):
         measured["batch_loss"] = loss
