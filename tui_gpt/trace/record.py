@@ -2,7 +2,7 @@
 
 A trace keeps the residual stream at the block borders, so memory grows with L·T·C and not
 with L·H·T². Opening a stage runs its block once more from its border with a tap listening.
-Logits and probabilities are computed for the rows that are asked for.
+Logits and probabilities are computed for the rows that are asked for, and a few around them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ from tui_gpt.records.trace import Candidate, Run
 
 BLOCKS_KEPT = 2
 """Blocks whose activations stay in memory: the one looked at and the one before."""
+
+_ROWS_TOGETHER = 64
+"""Positions whose logits are computed at once, counted from 0.
+
+The last bits of a matrix product depend on how many rows go into it, so a cell reads the
+same in every pane and command only if it is always computed in the same company.
+"""
 
 
 class Recorder:
@@ -81,8 +88,10 @@ class LiveTrace:
         first, end = 0, len(self.run.tokens)
         if stage.name in ("logits", "probs"):
             first, end = rows or (first, end)
-        values = self._activation(stage, first, end)[0].numpy()
-        return StageTensor(stage, values, first)
+            values = self._output_rows(stage.name, first, end)
+        else:
+            values = self._activation(stage)
+        return StageTensor(stage, values[0].numpy(), first)
 
     def prediction(self) -> tuple[Candidate, ...]:
         """Rank what may follow the last token; see `Trace.prediction`."""
@@ -93,27 +102,32 @@ class LiveTrace:
             logits.astype(np.float32, copy=False), probs.astype(np.float32, copy=False), self._token
         )
 
-    def _activation(self, stage: Stage, first: int, end: int) -> Tensor:
-        """Compute the part of the pass that holds a stage: the activation, batch axis first.
-
-        The rows count for logits and probabilities alone.
-        """
+    def _activation(self, stage: Stage) -> Tensor:
+        """Compute the part of the pass that holds a stage: the activation, batch axis first."""
         if stage.layer is not None:
             seen = self._block(stage.layer)
         else:
             recorder = Recorder()
             with torch.inference_mode():
-                match stage.name:
-                    case "tokens" | "embed" | "pos_embed":
-                        self._model.embed(self._ids, recorder)
-                    case "ln_final":
-                        self._model.final_norm(self._borders[-1], recorder)
-                    case _:
-                        self._model.unembed(self._borders[-1][:, first:end], recorder)
+                if stage.name == "ln_final":
+                    self._model.final_norm(self._borders[-1], recorder)
+                else:
+                    self._model.embed(self._ids, recorder)
             seen = {name: x for (name, _), x in recorder.seen.items()}
         if stage.name not in seen:
             raise MissingStage(f"{stage.id} was not recorded: the pass did not offer it to the tap")
         return seen[stage.name]
+
+    def _output_rows(self, name: ActivationName, first: int, end: int) -> Tensor:
+        """Compute logits or probabilities of some positions: (1, end - first, V)."""
+        start = first - first % _ROWS_TOGETHER
+        parts: list[Tensor] = []
+        for group in range(start, max(end, start + 1), _ROWS_TOGETHER):
+            recorder = Recorder(lambda offered: offered == name)
+            with torch.inference_mode():
+                self._model.unembed(self._borders[-1][:, group : group + _ROWS_TOGETHER], recorder)
+            parts.append(recorder.seen[name, None])
+        return torch.cat(parts, dim=1)[:, first - start : end - start]
 
     def _block(self, layer: int) -> dict[ActivationName, Tensor]:
         """Run one block again from its border, or take it from the last ones kept."""
