@@ -8,14 +8,15 @@ SHA-256 of the weights.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import safetensors
 import safetensors.numpy
+from numpy.typing import NDArray
 
 from tui_gpt import __version__
 from tui_gpt.config import GPTConfig
@@ -28,6 +29,9 @@ from tui_gpt.records.trace import Candidate, ModelFacts, Run, Trace
 
 SCHEMA = 1
 _KEY = "tui-gpt"
+
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""What reading a header raises where it is not what was written."""
 
 
 class Recording:
@@ -45,7 +49,7 @@ class Recording:
             self.run, self._prediction = _decode(header)
             self.weights_sha256 = str(header["weights_sha256"])
             self._holes = {str(key): str(why) for key, why in header["missing"].items()}
-        except (KeyError, TypeError, ValueError, AttributeError, TuiGPTError) as error:
+        except (*_UNREADABLE, TuiGPTError) as error:
             raise DamagedRecording(f"{path} is damaged: its header cannot be read") from error
 
     def tensor(self, stage_id: str, rows: tuple[int, int] | None = None) -> StageTensor:
@@ -53,13 +57,16 @@ class Recording:
         stage = find_stage(self.run.stages, stage_id)
         if stage_id in self._holes:
             raise MissingStage(self._holes[stage_id])
+        whole = rows is None or stage.name not in ("logits", "probs")
+        first, end = (0, stage.shape[0]) if rows is None or whole else rows
         try:
             with safetensors.safe_open(self.path, framework="numpy") as file:
-                part = file.get_slice(stage_id)
-                first, end = rows or (0, stage.shape[0])
-                values: Values = part[first:end]
-            return StageTensor(stage, values, first)
-        except (safetensors.SafetensorError, OSError, ValueError) as error:
+                read: NDArray[np.generic] = file.get_slice(stage_id)[first:end]
+            # Nothing is converted, so a kind of number that we never write is no stage of ours.
+            if read.dtype != (np.int64 if stage.name == "tokens" else np.float32):
+                raise TypeError(read.dtype)
+            return StageTensor(stage, cast(Values, read), first)
+        except (safetensors.SafetensorError, OSError, ValueError, TypeError) as error:
             raise DamagedRecording(f"{self.path} is damaged at {stage_id}") from error
 
     def prediction(self) -> tuple[Candidate, ...]:
@@ -83,7 +90,8 @@ def save_recording(path: Path, trace: Trace, weights_sha256: str) -> None:
     missing: dict[str, str] = {}
     for stage in run.stages:
         try:
-            tensors[stage.id] = np.ascontiguousarray(trace.tensor(stage.id).values)
+            values = trace.tensor(stage.id).values
+            tensors[stage.id] = cast(Values, np.ascontiguousarray(values))
         except MissingStage as hole:
             missing[stage.id] = str(hole)
     header = {
@@ -99,7 +107,11 @@ def save_recording(path: Path, trace: Trace, weights_sha256: str) -> None:
         "notices": list(run.notices),
         "tokens": [_encode_token(token) for token in run.tokens],
         "prediction": [
-            {**asdict(candidate), "token": _encode_token(candidate.token)}
+            {
+                "token": _encode_token(candidate.token),
+                "logit": _encode_number(candidate.logit),
+                "prob": _encode_number(candidate.prob),
+            }
             for candidate in trace.prediction()
         ],
         "missing": missing,
@@ -121,7 +133,7 @@ def _read_header(path: Path) -> Mapping[str, Any]:
     try:
         header = json.loads(metadata[_KEY])
         schema = header["schema"]
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise DamagedRecording(
             f"{path} is a safetensors file but no recording; `tui-gpt trace -o` writes them"
         ) from error
@@ -153,6 +165,11 @@ def _decode(header: Mapping[str, Any]) -> tuple[Run, tuple[Candidate, ...]]:
 
 def _encode_token(token: Token) -> dict[str, object]:
     return {"id": token.id, "bytes": token.bytes.hex()}
+
+
+def _encode_number(number: float) -> float | str:
+    """Keep the JSON strict where a model of broken weights predicts NaN; `float` reads both."""
+    return number if math.isfinite(number) else str(number)
 
 
 def _decode_token(raw: Mapping[str, Any]) -> Token:
