@@ -44,9 +44,10 @@ def run(arguments: list[str]) -> int:
     """
     try:
         code = tui_gpt.main(arguments, prog_name="tui-gpt", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None: closed before we started
+            sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        _complain(_usage(error))
         return error.exit_code
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -56,23 +57,44 @@ def run(arguments: list[str]) -> int:
         _complain(str(error))
         return error.exit_code
     except BrokenPipeError:
-        # The reader has seen enough. What is still buffered must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        return 0
+    except SystemExit as leaving:
+        # Click turns a broken pipe into exit code 1, and says so only here.
+        if not isinstance(leaving.__context__, BrokenPipeError):
+            raise
+        _drop_output()
         return 0
     except OSError as error:
         # What is left are the standard streams: files of ours raise TuiGPTError.
         _complain(f"cannot write the output: {error.strerror or error}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 1
     return code if isinstance(code, int) else 0
 
 
+def _drop_output() -> None:
+    """Forget what is still buffered, so that it does not fail once more at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _usage(error: click.ClickException) -> str:
+    """Say in one line what was wrong with the arguments, and where the right ones are listed."""
+    message = " ".join(error.format_message().split())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = "tui-gpt" if context is None else context.command_path
+    return f"{message.rstrip('.')}; `{command} --help` lists what can be given"
+
+
 def _complain(message: str) -> None:
+    """Say on standard error, in one line, why nothing was done."""
+    if sys.stderr is None:
+        return
+    from tui_gpt.cli.environment import glyph_set
     from tui_gpt.views.text import harmless, spoken
 
-    encoding = (sys.stderr.encoding or "ascii").lower().replace("-", "")
-    glyphs = "unicode" if encoding in ("utf8", "utf8sig") else "ascii"
-    click.echo(f"tui-gpt: {spoken(harmless(message), glyphs)}", err=True)
+    click.echo(f"tui-gpt: {spoken(harmless(message), glyph_set(sys.stderr.encoding))}", err=True)
 
 
 def _leave_on_signal(number: int, frame: FrameType | None) -> NoReturn:
