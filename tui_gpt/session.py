@@ -105,7 +105,7 @@ class Session:
         """
         from tui_gpt.trace.record import LiveTrace
 
-        return LiveTrace(run, self._loaded(), self.source.tokenizer.token, go_on=go_on)
+        return LiveTrace(run, self._loaded(), self.token, go_on=go_on)
 
     def parameter(self, name: str) -> NDArray[np.float32]:
         """Give one parameter's values, in the shape of the stage table.
@@ -126,6 +126,13 @@ class Session:
             for stage in stage_table(self.source.config, 1)
             for parameter in stage.parameters
             if not parameter.shared
+        )
+
+    def token(self, token_id: int) -> Token:
+        """Give a token; ids the tokenizer does not know have no bytes."""
+        tokenizer = self.source.tokenizer
+        return (
+            tokenizer.token(token_id) if token_id < tokenizer.vocab_size else Token(token_id, b"")
         )
 
     def weights_sha256(self) -> str:
@@ -152,16 +159,9 @@ class Session:
                 f"the first {len(ids) - size} were cut",
             )
             ids, text = ids[-size:], None
-        tokens = tuple(self._token(token_id) for token_id in ids)
+        tokens = tuple(self.token(token_id) for token_id in ids)
         prompt = joined_text(tokens) if text is None else text
         return Run(self.facts, prompt, tokens, notices, stage_table(config, len(ids)))
-
-    def _token(self, token_id: int) -> Token:
-        """Give a token; ids the tokenizer does not know have no bytes."""
-        tokenizer = self.source.tokenizer
-        return (
-            tokenizer.token(token_id) if token_id < tokenizer.vocab_size else Token(token_id, b"")
-        )
 
 
 def use_threads(count: int) -> None:

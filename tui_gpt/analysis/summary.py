@@ -10,20 +10,20 @@ from collections.abc import Iterator
 
 from tui_gpt.errors import MissingStage
 from tui_gpt.records.stages import Stage
-from tui_gpt.records.tensors import Statistics, merged, statistics
+from tui_gpt.records.tensors import StageSummary, StageTensor, Statistics, merged, statistics
 from tui_gpt.records.trace import Trace
 
 _SLICE_CELLS = 4_000_000
 """Cells of logits at a time: 16 MB in float32."""
 
 
-def summaries(trace: Trace) -> Iterator[tuple[Stage, Statistics | None]]:
-    """Give each stage with its statistics, in order; None where it could not be recorded."""
+def summaries(trace: Trace) -> Iterator[StageSummary]:
+    """Sum up each stage in order; one that could not be recorded says why."""
     for stage in trace.run.stages:
         try:
-            yield stage, summary(trace, stage)
-        except MissingStage:
-            yield stage, None
+            yield StageSummary(stage, summary(trace, stage))
+        except MissingStage as hole:
+            yield StageSummary(stage, None, str(hole))
 
 
 def summary(trace: Trace, stage: Stage) -> Statistics:
@@ -32,14 +32,24 @@ def summary(trace: Trace, stage: Stage) -> Statistics:
     Raises:
         MissingStage: It could not be recorded.
     """
-    if stage.name not in ("logits", "probs"):
-        return statistics(trace.tensor(stage.id))
-    n_positions, vocab_size = stage.shape
-    step = max(1, _SLICE_CELLS // vocab_size)
     parts: list[Statistics] = []
     counts: list[int] = []
-    for first in range(0, n_positions, step):
-        tensor = trace.tensor(stage.id, (first, min(first + step, n_positions)))
+    for tensor in slices(trace, stage):
         parts.append(statistics(tensor))
-        counts.append(tensor.values.size)
-    return merged(parts, counts)
+        counts.append(tensor.present().size)
+    return parts[0] if len(parts) == 1 else merged(parts, counts)
+
+
+def slices(trace: Trace, stage: Stage) -> Iterator[StageTensor]:
+    """Give a stage's values in order: whole, or for logits and probs some positions at a time.
+
+    Raises:
+        MissingStage: It could not be recorded.
+    """
+    if stage.name not in ("logits", "probs"):
+        yield trace.tensor(stage.id)
+        return
+    n_positions, vocab_size = stage.shape
+    step = max(1, _SLICE_CELLS // vocab_size)
+    for first in range(0, n_positions, step):
+        yield trace.tensor(stage.id, (first, min(first + step, n_positions)))

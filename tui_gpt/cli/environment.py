@@ -13,13 +13,14 @@ from tui_gpt.views.profile import Colour, Glyphs, TerminalProfile
 _SIXTEEN = ("linux", "cons25", "eterm", "screen", "tmux", "xterm", "vt100", "vt220", "ansi", "rxvt")
 
 
-def terminal_profile(*, colour: str, ascii_only: bool, stream: TextIO) -> TerminalProfile:
+def terminal_profile(*, colour: str, ascii_only: bool, stream: TextIO | None) -> TerminalProfile:
     """Decide what to draw with.
 
     Args:
         colour: `auto`, or a rung of the ladder that the person asked for.
         ascii_only: The person asked for characters below 128.
-        stream: Where the output goes; what is no terminal gets no colour.
+        stream: Where the output goes; what is no terminal gets no colour. None is a
+            stream that was closed before we started.
     """
     size = shutil.get_terminal_size()
     rung: Colour
@@ -27,10 +28,10 @@ def terminal_profile(*, colour: str, ascii_only: bool, stream: TextIO) -> Termin
         case "truecolor" | "256" | "16" | "none":
             rung = colour
         case _:
-            rung = colour_rung(os.environ) if stream.isatty() else "none"
+            rung = colour_rung(os.environ) if stream and stream.isatty() else "none"
     return TerminalProfile(
         colour=rung,
-        glyphs="ascii" if ascii_only else glyph_set(stream.encoding),
+        glyphs="ascii" if ascii_only else glyph_set(stream.encoding if stream else None),
         width=size.columns,
         height=size.lines,
     )

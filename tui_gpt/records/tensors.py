@@ -74,9 +74,31 @@ class Statistics:
     """Cells that are NaN or infinite; the extremes are those of the others."""
 
 
+@dataclass(frozen=True, slots=True)
+class StageSummary:
+    """One stage and what its values add up to."""
+
+    stage: Stage
+    statistics: Statistics | None
+    """None where the stage could not be recorded."""
+    missing: str | None = None
+    """Why it could not."""
+
+
 def statistics(tensor: StageTensor) -> Statistics:
     """Compute a tensor's statistics in float64."""
-    present = tensor.present().astype(np.float64)
+    present = tensor.present()
+    return statistics_of(present, masked=tensor.values.size - present.size)
+
+
+def statistics_of(values: Values, *, masked: int = 0) -> Statistics:
+    """Compute the statistics of any array in float64.
+
+    Args:
+        values: Those that count, in any shape.
+        masked: How many others there are.
+    """
+    present = values.astype(np.float64)
     finite = present[np.isfinite(present)]
     broken = present.size - finite.size
     return Statistics(
@@ -84,7 +106,7 @@ def statistics(tensor: StageTensor) -> Statistics:
         maximum=float(finite.max()) if finite.size else None,
         mean=float(finite.mean()) if finite.size and not broken else None,
         std=float(finite.std()) if finite.size and not broken else None,
-        masked=tensor.values.size - present.size,
+        masked=masked,
         not_finite=broken,
     )
 

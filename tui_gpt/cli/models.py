@@ -1,0 +1,58 @@
+"""`tui-gpt models`: which models can be opened by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from tui_gpt.cli.options import Globals, global_options
+
+if TYPE_CHECKING:
+    from tui_gpt.model.checkpoint import ModelSource
+
+SCHEMA = 1
+
+
+@click.command(help="List the models that come with tui-gpt, the default first.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@global_options
+def models(*, as_json: bool, common: Globals) -> None:
+    """Read every model's config, then print; no weights are needed."""
+    from rich.text import Text
+
+    from tui_gpt.cli.output import drawn, write
+    from tui_gpt.session import Session, known_models
+    from tui_gpt.views.tables import model_lines
+
+    sources = known_models()
+    if as_json:
+        entries = ",\n".join(_entry(source) for source in sources)
+        write(["[\n", entries, "\n]\n"])
+        return
+    profile = common.profile()
+
+    def lines() -> Iterator[Text]:
+        for i, source in enumerate(sources):
+            if i:
+                yield Text()
+            yield from model_lines(Session(source).facts, str(source.path), i == 0, profile.glyphs)
+
+    write(drawn(lines(), profile))
+
+
+def _entry(source: ModelSource) -> str:
+    """Write one model as a line of JSON."""
+    return json.dumps(
+        {
+            "schema": SCHEMA,
+            "name": source.name,
+            "kind": source.kind,
+            "path": str(source.path),
+            "parameters": source.n_parameters,
+            "config": source.config.to_dict(),
+        },
+        allow_nan=False,
+    )

@@ -1,0 +1,239 @@
+"""`tui-gpt trace`: the numbers of one forward pass, without the screen."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tui_gpt.cli.environment import glyph_set
+from tui_gpt.cli.options import Globals, Prompt, global_options, model_option, prompt_options
+from tui_gpt.errors import MissingStage, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.text import Text
+
+    from tui_gpt.records.stages import Axis, Parameter, Stage
+    from tui_gpt.records.trace import Run, Trace
+    from tui_gpt.session import Session
+    from tui_gpt.views.profile import Glyphs, TerminalProfile
+
+_NOT_RECORDINGS = (".json", ".csv", ".txt")
+"""Endings that say a person took -o for the place where the printed output goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One trace and what of it is to be printed."""
+
+    session: Session
+    trace: Trace
+    stage: Stage | None
+    """Its values too."""
+    parameter: tuple[Parameter, NDArray[np.float32]] | None
+    """This one's values too."""
+
+
+@click.command(
+    help="Run a prompt through a model and print every stage with its shape and statistics, or "
+    "the values of one stage or parameter.",
+)
+@model_option
+@prompt_options
+@click.option("--stage", "stage_id", metavar="ID", help="Also print this stage's values.")
+@click.option(
+    "--parameter", "parameter_name", metavar="NAME", help="Print this parameter's values."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+)
+@click.option(
+    "-o",
+    "recording",
+    metavar="RECORDING",
+    type=click.Path(path_type=Path),
+    help="Write every stage to this .safetensors file, and print nothing.",
+)
+@global_options
+def trace(
+    *,
+    model: str,
+    prompt: Prompt,
+    stage_id: str | None,
+    parameter_name: str | None,
+    form: str,
+    recording: Path | None,
+    common: Globals,
+) -> None:
+    """Refuse what can be refused without torch, then compute, then print."""
+    if stage_id is not None and parameter_name is not None:
+        raise UsageError("give one of --stage and --parameter, not both")
+    if recording is not None and recording.suffix in _NOT_RECORDINGS:
+        raise UsageError(
+            f"-o {recording} writes a recording, a .safetensors file; "
+            f"for text, JSON or CSV leave -o out and write `> {recording}`"
+        )
+
+    from tui_gpt.records.stages import find_stage
+    from tui_gpt.session import Session, use_threads
+
+    session = Session.open(model)
+    run = _prepare(session, prompt)
+    stage = None if stage_id is None else find_stage(run.stages, stage_id)
+    weight = None if parameter_name is None else _parameter(session, parameter_name)
+    use_threads(common.n_threads)
+    asked = _Asked(session, session.trace(run), stage, weight)
+    if recording is not None:
+        _record(asked, recording)
+        return
+
+    from tui_gpt.cli.output import write
+
+    match form:
+        case "json":
+            write(_json(asked))
+        case "csv":
+            write(_csv(asked, common.profile().glyphs))
+        case _:
+            write(_table(asked, common.profile()))
+
+
+def _prepare(session: Session, prompt: Prompt) -> Run:
+    if prompt.ids is not None:
+        return session.prepare_ids(prompt.ids, crop=prompt.crop)
+    return session.prepare(prompt.text, crop=prompt.crop, notices=prompt.notices)
+
+
+def _parameter(session: Session, name: str) -> tuple[Parameter, NDArray[np.float32]]:
+    values = session.parameter(name)
+    return next(known for known in session.parameters() if known.name == name), values
+
+
+def _record(asked: _Asked, path: Path) -> None:
+    from tui_gpt.records.recording import save_recording
+
+    save_recording(path, asked.trace, asked.session.weights_sha256())
+    _say_notices(asked.trace.run)
+
+
+def _say_notices(run: Run) -> None:
+    """Say on standard error what has no place in the output."""
+    from tui_gpt.views.text import harmless, spoken
+
+    for notice in run.notices:
+        words = spoken(harmless(notice), glyph_set(sys.stderr.encoding))
+        click.echo(f"tui-gpt: notice: {words}", err=True)
+
+
+def _json(asked: _Asked) -> Iterator[str]:
+    """Give the whole trace as JSON, with the values that were asked for at its end."""
+    from tui_gpt.analysis.summary import slices, summaries
+    from tui_gpt.records.as_json import json_text, parameter_object, stage_rows, trace_object
+
+    trace, stage = asked.trace, asked.stage
+    found = list(summaries(trace))
+    document = trace_object(trace.run, found, trace.prediction())
+    if stage is not None:
+        there = any(summary.stage == stage and summary.statistics for summary in found)
+        document["stage"] = stage.id
+        document["values"] = stage_rows(slices(trace, stage)) if there else None
+    if asked.parameter is not None:
+        weight, values = asked.parameter
+        document["parameter"] = parameter_object(weight.name, weight.shape, values)
+    return json_text(document)
+
+
+def _csv(asked: _Asked, glyphs: Glyphs) -> Iterator[str]:
+    """Give one row a stage, or one row a cell of what was asked for."""
+    from tui_gpt.analysis.summary import slices, summaries, summary
+    from tui_gpt.records.as_csv import cell_rows, parameter_rows, stage_rows
+    from tui_gpt.views.text import spoken
+
+    trace, stage = asked.trace, asked.stage
+    if asked.parameter is not None:
+        rows = parameter_rows(asked.parameter[1])
+    elif stage is not None:
+        summary(trace, stage)  # refuses a missing stage before the first row is out
+        rows = cell_rows(stage.axes, slices(trace, stage))
+    else:
+        rows = stage_rows(list(summaries(trace)))
+    _say_notices(trace.run)
+    return _csv_text(
+        [spoken(cell, glyphs) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
+
+
+def _csv_text(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    writer = csv.writer(_Echo(), lineterminator="\n")
+    for row in rows:
+        yield writer.writerow(row)  # gives what _Echo.write gives
+
+
+class _Echo:
+    """A file that hands back each line written to it."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def _table(asked: _Asked, profile: TerminalProfile) -> Iterator[str]:
+    """Give the lines that people read, fitted to the terminal if there is one."""
+    from tui_gpt.analysis.summary import summaries
+    from tui_gpt.cli.output import drawn
+    from tui_gpt.views.tables import trace_table
+
+    trace = asked.trace
+    width = profile.width if sys.stdout is not None and sys.stdout.isatty() else None
+    if asked.parameter is not None:
+        lines = _parameter_table(asked, profile, width)
+    elif asked.stage is not None:
+        lines = _stage_table(asked, asked.stage, profile, width)
+    else:
+        lines = trace_table(trace.run, list(summaries(trace)), trace.prediction(), profile)
+    return drawn(lines, profile)
+
+
+def _parameter_table(asked: _Asked, profile: TerminalProfile, width: int | None) -> Iterator[Text]:
+    from tui_gpt.records.tensors import statistics_of
+    from tui_gpt.views.values import parameter_heading, parameter_values
+
+    assert asked.parameter is not None
+    weight, values = asked.parameter
+    found = statistics_of(values)
+    yield from parameter_heading(asked.trace.run, weight, found, profile)
+    yield from parameter_values(values, found, width=width, glyphs=profile.glyphs)
+
+
+def _stage_table(
+    asked: _Asked, stage: Stage, profile: TerminalProfile, width: int | None
+) -> Iterator[Text]:
+    from tui_gpt.analysis.summary import slices, summary
+    from tui_gpt.records.tensors import StageSummary
+    from tui_gpt.views.text import label
+    from tui_gpt.views.values import stage_heading, stage_values
+
+    run, glyphs = asked.trace.run, profile.glyphs
+
+    def label_at(axis: Axis, place: int) -> str:
+        token = asked.session.token(place) if axis == "V" else run.tokens[place]
+        return label(token, glyphs)
+
+    try:
+        found = summary(asked.trace, stage)
+    except MissingStage as hole:
+        yield from stage_heading(run, StageSummary(stage, None, str(hole)), profile)
+        return
+    yield from stage_heading(run, StageSummary(stage, found), profile)
+    parts = slices(asked.trace, stage)
+    yield from stage_values(parts, found, label_at, width=width, glyphs=glyphs)
