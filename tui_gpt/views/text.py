@@ -63,15 +63,20 @@ def label(token: Token, glyphs: Glyphs = "unicode") -> str:
     r"""Name a token in a heading or a table: blanks are visible, bytes are written out.
 
     Returns:
-        The harmless text with blanks as ␣ (`_` in ASCII); `\xf0\x9f` where the bytes are no
-        character by themselves; `<id 5>` where the tokenizer does not know the id.
+        The harmless text with blanks as ␣ (`_` in ASCII) and other spaces as `\u3000`;
+        `\xf0\x9f` where the bytes are no character by themselves; `<id 5>` where the tokenizer
+        does not know the id.
     """
     if not token.bytes:
         return f"<id {token.id}>"
     text = token.text
     if text is None:
         return "".join(f"\\x{byte:02x}" for byte in token.bytes)
-    return harmless(text, glyphs).replace(" ", "_" if glyphs == "ascii" else "␣")
+    blank = "_" if glyphs == "ascii" else "␣"
+    return "".join(
+        blank if char == " " else _visible(char, "ascii") if char.isspace() else char
+        for char in harmless(text, glyphs)
+    )
 
 
 def quoted(text: str, glyphs: Glyphs = "unicode") -> str:
