@@ -11,14 +11,14 @@ from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.errors import ImpossibleShape, UnknownStage
 from tui_gpt.records.stages import count_parameters, find_stage, stage_table
 
-PRE_BLOCK = (
-    "resid_pre ln_1 q k v attn_scores pattern z attn_out resid_mid "
-    "ln_2 mlp_pre mlp_post mlp_out resid_post"
-).split()
-POST_BLOCK = (
-    "resid_pre q k v attn_scores pattern z attn_out resid_mid ln_1 "
-    "mlp_pre mlp_post mlp_out resid_post ln_2"
-).split()
+PRE_BLOCK = [
+    "resid_pre", "ln_1", "q", "k", "v", "attn_scores", "pattern", "z", "attn_out", "resid_mid",
+    "ln_2", "mlp_pre", "mlp_post", "mlp_out", "resid_post",
+]  # fmt: skip
+POST_BLOCK = [
+    "resid_pre", "q", "k", "v", "attn_scores", "pattern", "z", "attn_out", "resid_mid", "ln_1",
+    "mlp_pre", "mlp_post", "mlp_out", "resid_post", "ln_2",
+]  # fmt: skip
 
 
 def test_two_pre_norm_blocks_have_thirty_six_stages_in_this_order() -> None:
