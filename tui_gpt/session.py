@@ -11,7 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_gpt.errors import EmptyPrompt, PromptTooLong, UnknownStage, UnknownTokenId
+from tui_gpt.errors import (
+    EmptyPrompt,
+    PromptTooLong,
+    TuiGPTError,
+    UnknownStage,
+    UnknownTokenId,
+)
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets
 from tui_gpt.model.checkpoint import ModelSource, find_model, read_card, weights_file
 from tui_gpt.records.stages import Parameter, stage_table
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_gpt.model.gpt import GPT
+    from tui_gpt.records.recording import Recording
     from tui_gpt.records.trace import Trace
 
 
@@ -179,6 +186,15 @@ def bundled_recording(model: str, prompt: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def known_models() -> tuple[ModelSource, ...]:
+def known_models() -> tuple[ModelFacts, ...]:
     """List the models that ship with the program, the default first."""
-    return tuple(find_model(name) for name in BUNDLED_MODELS)
+    return tuple(Session.open(name).facts for name in BUNDLED_MODELS)
+
+
+def recorded_session(recording: Recording) -> Session | None:
+    """Open the model a recording came from, if it is here and has the same weights."""
+    try:
+        session = Session.open(recording.run.model.name)
+    except TuiGPTError:
+        return None
+    return session if session.weights_sha256() == recording.weights_sha256 else None

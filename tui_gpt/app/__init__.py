@@ -1,0 +1,1 @@
+"""The screen: widgets, messages and keys. Textual is imported here and nowhere else."""

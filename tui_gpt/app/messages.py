@@ -1,0 +1,78 @@
+"""What the background threads tell the screen: immutable results, one message each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from tui_gpt.errors import TuiGPTError
+from tui_gpt.records.trace import Run, Trace
+
+if TYPE_CHECKING:
+    from tui_gpt.records.tensors import StageTensor, Statistics
+    from tui_gpt.session import Session
+
+
+class RunPrepared(Message):
+    """A prompt was cut into tokens for a model, old or new."""
+
+    def __init__(self, session: Session, run: Run) -> None:
+        self.session = session
+        self.run = run
+        super().__init__()
+
+
+class Refused(Message):
+    """A prompt or model cannot be used; what is on the screen stays."""
+
+    def __init__(self, error: TuiGPTError) -> None:
+        self.error = error
+        super().__init__()
+
+
+class TraceReady(Message):
+    """A run has numbers now."""
+
+    def __init__(self, session: Session | None, trace: Trace, *, recorded: bool) -> None:
+        self.session = session
+        self.trace = trace
+        self.recorded = recorded
+        super().__init__()
+
+
+class TraceFailed(Message):
+    """A run could not be computed, or its recording not read."""
+
+    def __init__(self, run: Run, error: TuiGPTError) -> None:
+        self.run = run
+        self.error = error
+        super().__init__()
+
+
+class TensorReady(Message):
+    """The values of one stage, with their statistics."""
+
+    def __init__(self, trace: Trace, tensor: StageTensor, found: Statistics) -> None:
+        self.trace = trace
+        self.tensor = tensor
+        self.found = found
+        super().__init__()
+
+
+class TensorMissing(Message):
+    """A stage has no values; the error says why."""
+
+    def __init__(self, trace: Trace, stage_id: str, error: TuiGPTError) -> None:
+        self.trace = trace
+        self.stage_id = stage_id
+        self.error = error
+        super().__init__()
+
+
+class ModelLoaded(Message):
+    """The weights of a session are in memory."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        super().__init__()

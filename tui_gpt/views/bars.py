@@ -1,0 +1,100 @@
+"""The lines around a pane: title, tabs with the status, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tui_gpt.records.trace import Run
+from tui_gpt.views.numbers import counted
+from tui_gpt.views.palette import Palette
+from tui_gpt.views.rows import Row, padded, spread
+from tui_gpt.views.text import fit, harmless, quoted, spoken
+
+
+def title_bar(run: Run, width: int, palette: Palette) -> Row:
+    """Name the program, the model with its size, and the prompt as far as it fits.
+
+    Returns:
+        A row of exactly `width` cells.
+    """
+    glyphs = palette.profile.glyphs
+    model = run.model
+    name = fit_name(harmless(model.name, glyphs), 28)
+    facts = spoken(
+        f" · {counted(model.config.n_layer, 'block')}"
+        f" · {counted(model.n_parameters, 'parameter')}",
+        glyphs,
+    )
+    left: Row = [
+        Segment(" tui-gpt ", palette.bar_key),
+        Segment(f" {name}", palette.bar_key),
+        Segment(facts, palette.bar),
+    ]
+    used = sum(cell_len(segment.text) for segment in left)
+    prompt = quoted(run.prompt, glyphs)
+    room = width - used - 2
+    if room < min(cell_len(prompt), 12):
+        left, room = left[1:2], width - cell_len(left[1].text) - 2
+    right = [Segment(f"{_shortened(prompt, max(room, 0))} ", palette.bar)]
+    return spread(left, right, width, palette.bar)
+
+
+def tab_bar(
+    panes: Sequence[tuple[str, str]],
+    chosen: str,
+    status: str,
+    width: int,
+    palette: Palette,
+    *,
+    problem: bool = False,
+) -> Row:
+    """List the panes with their keys, and say on the right what is going on.
+
+    Args:
+        panes: (key, title) of each pane.
+        chosen: The key of the one that is shown.
+        status: Quiet words, or nothing.
+        width: Cells of the row.
+        palette: For this terminal.
+        problem: The status is a refusal and should be seen.
+    """
+    left: Row = [
+        Segment(f" {key} {title} ", palette.chosen if key == chosen else palette.plain)
+        for key, title in panes
+    ]
+    used = sum(cell_len(segment.text) for segment in left)
+    text = _shortened(spoken(status, palette.profile.glyphs), max(0, width - used - 2))
+    style = palette.problem if problem else palette.faint
+    return spread(left, [Segment(f" {text} ", style)], width, palette.plain)
+
+
+def footer(hints: Sequence[tuple[str, str]], width: int, palette: Palette) -> Row:
+    """List keys and what they do, as many as fit whole, the first ones first.
+
+    Args:
+        hints: (keys, label) in order of importance.
+        width: Cells of the row.
+        palette: For this terminal.
+    """
+    row: Row = []
+    used = 0
+    for keys, words in hints:
+        keys = spoken(keys, palette.profile.glyphs)
+        cells = cell_len(keys) + cell_len(words) + 3
+        if used + cells > width:
+            break
+        row += [Segment(f" {keys}", palette.bar_key), Segment(f" {words} ", palette.bar)]
+        used += cells
+    return padded(row, width, palette.bar)
+
+
+def fit_name(name: str, width: int) -> str:
+    """Keep the end of a name or path that is too long, which tells more than its start."""
+    return name if cell_len(name) <= width else fit(name, width, keep_end=True)
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else fit(text, width)

@@ -1,0 +1,31 @@
+"""A model in one line."""
+
+from __future__ import annotations
+
+from tui_gpt.config import GPTConfig
+from tui_gpt.records.trace import ModelFacts
+from tui_gpt.views.numbers import counted
+from tui_gpt.views.text import harmless
+
+_ACTIVATIONS = {"gelu": "GELU", "gelu_tanh": "GELU (tanh)", "relu": "ReLU"}
+
+
+def describe(model: ModelFacts) -> str:
+    """Name a model with what tells it from others; `spoken` makes it ASCII where needed."""
+    config = model.config
+    return (
+        f"{harmless(model.name)}  {counted(config.n_layer, 'block')} · "
+        f"{counted(model.n_parameters, 'parameter')} · {shape_words(config)}"
+    )
+
+
+def shape_words(config: GPTConfig) -> str:
+    """Say how a model is built: norm, positions, activation, head."""
+    parts = [
+        f"{config.norm}-norm",
+        f"{config.positions} positions",
+        _ACTIVATIONS[config.activation],
+    ]
+    if config.tied:
+        parts.append("tied head")
+    return ", ".join(parts)

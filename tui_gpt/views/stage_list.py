@@ -1,0 +1,151 @@
+"""The stage list: one row a stage, a heading a block, and the residual stream as a gutter.
+
+The gutter draws what the block does to the stream: `│` the stream, `├─╮` where a sub-layer
+branches off, `│ │` while it works, `+─╯` where it is added. Nothing here is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.segment import Segment
+
+from tui_gpt.config import GPTConfig
+from tui_gpt.records.stages import ActivationName, Stage
+from tui_gpt.views.palette import Palette
+from tui_gpt.views.rows import Row, padded
+
+NAME_WIDTH = 11
+"""Cells of the longest name, attn_scores."""
+
+_BEFORE: dict[ActivationName, str] = {"embed": "│  ", "pos_embed": "│ ╷"}
+_PRE: dict[ActivationName, str] = {
+    "ln_1": "├─╮",
+    "resid_mid": "+─╯",
+    "ln_2": "├─╮",
+    "resid_post": "+─╯",
+    "resid_pre": "│  ",
+}
+_POST: dict[ActivationName, str] = {
+    "q": "├─╮",
+    "resid_mid": "+─╯",
+    "ln_1": "│  ",
+    "mlp_pre": "├─╮",
+    "resid_post": "+─╯",
+    "ln_2": "│  ",
+    "resid_pre": "│  ",
+}
+_AFTER: dict[ActivationName, str] = {"ln_final": "│  ", "logits": "│  ", "probs": "╵  "}
+_ASCII = str.maketrans("│├─╮╯╷╵", "||-\\/,'")
+
+
+@dataclass(frozen=True, slots=True)
+class ListLine:
+    """One line of the list: a stage, or the heading of a block."""
+
+    index: int | None
+    """The stage's place in the stage table; None for a heading."""
+    gutter: str
+    """Three cells."""
+    name: str
+    shape: str
+    parameters: str
+    """How many the stage owns; `tied` where it uses another's; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListLayout:
+    """How wide the parts of the list are; 0 leaves a part out."""
+
+    shape_width: int
+    parameter_width: int
+
+    @property
+    def width(self) -> int:
+        """Cells of a whole row: mark, gutter, blank, name, and the parts that are shown."""
+        extra = sum(part + 1 for part in (self.shape_width, self.parameter_width) if part)
+        return 5 + NAME_WIDTH + extra
+
+
+def list_lines(stages: tuple[Stage, ...], config: GPTConfig) -> tuple[ListLine, ...]:
+    """Lay out the list for one stage table."""
+    lines: list[ListLine] = []
+    layer: int | None = None
+    for index, stage in enumerate(stages):
+        if stage.layer is not None and stage.layer != layer:
+            heading = f"block {stage.layer + 1} of {config.n_layer}"
+            gutter = "│ │" if stage.layer == 0 else "│  "
+            lines.append(ListLine(None, gutter, heading, "", ""))
+        layer = stage.layer
+        lines.append(
+            ListLine(
+                index,
+                _gutter(stage, config),
+                stage.name,
+                _shape(stage.shape),
+                "tied"
+                if any(parameter.shared for parameter in stage.parameters)
+                else f"{stage.n_parameters:,}"
+                if stage.n_parameters
+                else "",
+            )
+        )
+    return tuple(lines)
+
+
+def list_layout(lines: tuple[ListLine, ...], width: int) -> ListLayout:
+    """Decide what is shown on a screen of some width: shapes from 56 cells, counts from 76."""
+    shape = max(len(line.shape) for line in lines)
+    parameters = max(len(line.parameters) for line in lines)
+    return ListLayout(shape if width >= 56 else 0, parameters if width >= 76 else 0)
+
+
+def list_row(
+    line: ListLine, layout: ListLayout, *, chosen: bool, active: bool, palette: Palette
+) -> Row:
+    """Draw one line of the list.
+
+    Args:
+        line: What it says.
+        layout: Which parts are shown.
+        chosen: The stage on the right is this one.
+        active: The list has the keys.
+        palette: For this terminal.
+
+    Returns:
+        A row of exactly `layout.width` cells.
+    """
+    ascii_only = palette.profile.ascii
+    gutter = line.gutter.translate(_ASCII) if ascii_only else line.gutter
+    text, faint, mark = palette.plain, palette.faint, " "
+    if chosen:
+        text = faint = palette.chosen if active else palette.chosen_elsewhere
+        mark = ">" if ascii_only else "▸"
+    stream, branch = (text, text) if chosen else (palette.stream, palette.branch)
+    row: Row = [
+        Segment(mark, text),
+        Segment(gutter[:1], stream),
+        Segment(gutter[1:], branch),
+        Segment(" ", text),
+    ]
+    if line.index is None:
+        row.append(Segment(line.name, palette.strong))
+        return padded(row, layout.width, palette.plain)
+    row.append(Segment(f"{line.name:<{NAME_WIDTH}}", text))
+    if layout.shape_width:
+        row.append(Segment(f" {line.shape:>{layout.shape_width}}", text))
+    if layout.parameter_width:
+        row.append(Segment(f" {line.parameters:>{layout.parameter_width}}", faint))
+    return row
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(str(size) for size in shape)})"
+
+
+def _gutter(stage: Stage, config: GPTConfig) -> str:
+    if stage.layer is None:
+        return {**_BEFORE, **_AFTER}.get(stage.name, "   ")
+    if stage.name == "resid_pre" and stage.layer == 0:
+        return "+─╯"  # positions join the embedding
+    return (_PRE if config.norm == "pre" else _POST).get(stage.name, "│ │")

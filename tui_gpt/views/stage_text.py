@@ -1,0 +1,172 @@
+"""What is said about a stage: its heading, its legend, and one cell read aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+
+from tui_gpt.config import GPTConfig
+from tui_gpt.records.stages import POSITION_AXES, ActivationName, Axis, Stage
+from tui_gpt.records.tokens import Token
+from tui_gpt.views.numbers import exact, short
+from tui_gpt.views.palette import Palette
+from tui_gpt.views.rows import Row, padded, spread
+from tui_gpt.views.text import label, spoken
+
+if TYPE_CHECKING:
+    from tui_gpt.records.tensors import StageTensor, Statistics
+
+_TITLES: dict[ActivationName, str] = {
+    "tokens": "tokens",
+    "embed": "token embedding",
+    "pos_embed": "position embedding",
+    "resid_pre": "stream entering",
+    "ln_1": "LayerNorm 1",
+    "q": "queries",
+    "k": "keys",
+    "v": "values",
+    "attn_scores": "attention scores",
+    "pattern": "attention pattern",
+    "z": "values mixed by head",
+    "attn_out": "attention output",
+    "resid_mid": "stream after attention",
+    "ln_2": "LayerNorm 2",
+    "mlp_pre": "hidden units, before",
+    "mlp_post": "hidden units, after",
+    "mlp_out": "feed-forward output",
+    "resid_post": "stream leaving",
+    "ln_final": "final LayerNorm",
+    "logits": "logits",
+    "probs": "probabilities",
+}
+
+_AXIS_WORDS: dict[Axis, str] = {
+    "T": "position",
+    "Tq": "query",
+    "Tk": "key",
+    "H": "head",
+    "D": "feature",
+    "C": "feature",
+    "F": "unit",
+    "V": "token",
+}
+
+
+def heading(
+    stage: Stage, config: GPTConfig, *, head: int, width: int, palette: Palette
+) -> list[Row]:
+    """Say what a stage is: title, operation and shape, formula, topic.
+
+    Args:
+        stage: Which one.
+        config: Of its model.
+        head: The head that is shown, where the stage has heads.
+        width: Cells of each row.
+        palette: For this terminal.
+
+    Returns:
+        From four rows on, as the topic and the formula need.
+    """
+    glyphs = palette.profile.glyphs
+    times = " x " if palette.profile.ascii else " × "
+    plain, faint = palette.plain, palette.faint
+    place = f"Block {stage.layer + 1} of {config.n_layer}" if stage.layer is not None else ""
+    separator = spoken(" · ", glyphs)
+    title = f"{place}{separator}{_TITLES[stage.name]}" if place else _TITLES[stage.name].capitalize()
+    right: Row = []
+    if stage.axes[0] == "H":
+        right = [
+            Segment(" head ", plain),
+            Segment(f"{head + 1}", palette.accent),
+            Segment(f" of {config.n_head}", plain),
+        ]
+    shape = f"({', '.join(str(size) for size in stage.shape)})"
+    axes = times.join(_AXIS_WORDS[axis] for axis in stage.axes)
+    rows = [spread([Segment(title, palette.strong)], right, width, plain)]
+    operation, shape = spoken(stage.operation, glyphs), f"{shape} {axes}"
+    if len(operation) + 2 + len(shape) <= width:
+        rows.append(spread([Segment(operation, plain)], [Segment(shape, plain)], width, plain))
+        lines = []
+    else:
+        lines = [(text, plain) for text in (*wrapped(shape, width), *wrapped(operation, width))]
+    lines += [
+        *((text, palette.accent) for text in wrapped(spoken(stage.formula, glyphs), width)),
+        *((text, faint) for text in wrapped(spoken(stage.topic, glyphs), width)),
+    ]
+    return rows + [padded([Segment(text, style)], width, plain) for text, style in lines]
+
+
+def legend_row(scale: Row, found: Statistics, width: int, palette: Palette) -> Row:
+    """Put the scale, the mean and the standard deviation on one line of exactly `width` cells."""
+    numbers = f"  mean {short(found.mean)}  std {short(found.std)}"
+    notes = ""
+    if found.masked:
+        notes += f"  {found.masked} masked"
+    row = [*scale, Segment(numbers + notes, palette.plain)]
+    if found.not_finite:
+        row.append(Segment(f"  {found.not_finite} not finite", palette.problem))
+    return padded(row, width, palette.plain)
+
+
+def reading(
+    tensor: StageTensor,
+    head: int,
+    cell: tuple[int, int],
+    tokens: tuple[Token, ...],
+    vocabulary: Callable[[int], Token] | None,
+    palette: Palette,
+) -> Row:
+    """Read one cell aloud, with every digit it has.
+
+    Args:
+        tensor: The stage.
+        head: The head that is shown.
+        cell: (row, column) in the matrix that is shown.
+        tokens: Of the run.
+        vocabulary: Gives the token of an id, where the vocabulary is at hand.
+        palette: For this terminal.
+    """
+    stage = tensor.stage
+    glyphs = palette.profile.glyphs
+    index = (head, *cell) if stage.axes[0] == "H" else cell[: len(stage.axes)]
+    stored = (index[0] - tensor.first, *index[1:]) if tensor.first else index
+    parts: list[str] = []
+    for axis, i in zip(stage.axes, index, strict=True):
+        words = f"{_AXIS_WORDS[axis]} {i + 1 if axis == 'H' else i}"
+        if axis in POSITION_AXES:
+            words += f" {_named(label(tokens[i], glyphs), glyphs)}"
+        elif axis == "V" and vocabulary is not None:
+            words += f" {_named(label(vocabulary(i), glyphs), glyphs)}"
+        parts.append(words)
+    joined = spoken(" · ", glyphs).join(parts)
+    masked = tensor.masked
+    if masked is not None and masked[stored]:
+        value = "masked: it lies in the future"
+    else:
+        value = exact(tensor.values[stored])
+    return [
+        Segment(f" {joined}  ", palette.plain),
+        Segment(value, palette.accent),
+    ]
+
+
+def _named(text: str, glyphs: str) -> str:
+    return f'"{text}"' if glyphs == "ascii" else f"“{text}”"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a sentence between words; a word longer than the line is cut through."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+        while len(line) > width > 0:
+            lines.append(line[:width])
+            line = line[width:]
+    return [*lines, line]
