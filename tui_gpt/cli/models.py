@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tui_gpt.cli.options import Globals, global_options
+from tui_gpt.files import BUNDLED_MODELS
 
 if TYPE_CHECKING:
     from tui_gpt.model.checkpoint import ModelSource
@@ -24,10 +25,11 @@ def models(*, as_json: bool, common: Globals) -> None:
     from rich.text import Text
 
     from tui_gpt.cli.output import drawn, write
-    from tui_gpt.session import Session, known_models
+    from tui_gpt.model.checkpoint import find_model
+    from tui_gpt.session import Session
     from tui_gpt.views.tables import model_lines
 
-    sources = known_models()
+    sources = [find_model(name) for name in BUNDLED_MODELS]
     if as_json:
         entries = ",\n".join(_entry(source) for source in sources)
         write(["[\n", entries, "\n]\n"])

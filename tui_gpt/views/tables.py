@@ -17,6 +17,7 @@ from tui_gpt.records.stages import Axis, Stage
 from tui_gpt.records.tensors import StageSummary
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Candidate, ModelFacts, Run
+from tui_gpt.views.model_text import shape_words
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.profile import Glyphs, TerminalProfile
 from tui_gpt.views.text import fit, harmless, label, quoted, spoken
@@ -96,7 +97,7 @@ def model_lines(model: ModelFacts, path: str, default: bool, glyphs: Glyphs) -> 
         (harmless(model.name, glyphs), HEADING), spoken(" · " + " · ".join(remarks), glyphs)
     )
     yield Text("  " + spoken(" · ".join(_sizes(model.config)), glyphs))
-    yield Text("  " + spoken(" · ".join(_choices(model.config)), glyphs))
+    yield Text("  " + spoken(_choices(model.config), glyphs))
     yield Text("  " + harmless(path, glyphs), FAINT)
 
 
@@ -241,13 +242,7 @@ def _sizes(config: GPTConfig) -> tuple[str, ...]:
     )
 
 
-def _choices(config: GPTConfig) -> tuple[str, ...]:
-    activations = {"gelu": "exact GELU", "gelu_tanh": "tanh GELU", "relu": "ReLU"}
+def _choices(config: GPTConfig) -> str:
+    head = "" if config.tied else ", untied head"
     biases = "all biases" if config.qkv_bias else "no q k v biases" if config.bias else "no biases"
-    return (
-        f"{config.norm}-norm",
-        f"{config.positions} positions",
-        activations[config.activation],
-        "tied head" if config.tied else "untied head",
-        biases,
-    )
+    return f"{shape_words(config)}{head}, {biases}"
