@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -35,9 +35,11 @@ class Globals:
         """Threads for the computation."""
         return threads(self.threads)
 
-    def profile(self) -> TerminalProfile:
-        """What standard output can show."""
-        return terminal_profile(colour=self.colour, ascii_only=self.ascii_only, stream=sys.stdout)
+    def profile(self, stream: TextIO | None = None) -> TerminalProfile:
+        """What a stream can show, standard output by default."""
+        return terminal_profile(
+            colour=self.colour, ascii_only=self.ascii_only, stream=stream or sys.stdout
+        )
 
 
 @dataclass(frozen=True, slots=True)

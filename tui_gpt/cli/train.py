@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from tui_gpt.cli.options import Globals, global_options
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import CannotWrite, Interrupted, TuiGPTError, UnknownCharacters, UsageError
+from tui_gpt.views.profile import Colour, TerminalProfile
 from tui_gpt.views.text import harmless
 
 if TYPE_CHECKING:
@@ -148,7 +150,7 @@ def _train(text_file: Path, folder: Path, options: dict[str, object], common: Gl
     }
     if probe is not None:
         _check_probe(probe, text.tokenizer)
-    with _ProgressBar(schedule.steps) as bar:
+    with _ProgressBar(schedule.steps, common.profile(sys.stderr)) as bar:
         try:
             training.train(text, config, schedule, folder, facts=facts, report=bar.show)
         except KeyboardInterrupt:
@@ -244,27 +246,41 @@ def _check(text_file: Path, folder: Path, common: Globals) -> None:
     )
 
 
+_RICH_COLOURS: Mapping[Colour, Literal["truecolor", "256", "standard"] | None] = {
+    "truecolor": "truecolor",
+    "256": "256",
+    "16": "standard",
+    "none": None,
+}
+"""The rungs of our ladder in Rich's words."""
+
+
 class _ProgressBar:
     """Step, losses, rate and time left on one line of stderr; nothing where it is no terminal."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, profile: TerminalProfile) -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
             Progress,
+            TaskProgressColumn,
             TextColumn,
             TimeRemainingColumn,
         )
 
         self._bar = Progress(
             MofNCompleteColumn(),
-            BarColumn(bar_width=None),
+            TaskProgressColumn() if profile.ascii else BarColumn(bar_width=None),
             TextColumn("loss {task.fields[loss]}"),
             TextColumn("held out {task.fields[held_out]}"),
             TextColumn("rate {task.fields[rate]}"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=Console(
+                stderr=True,
+                color_system=_RICH_COLOURS[profile.colour],
+                no_color=profile.colour == "none",
+            ),
             refresh_per_second=4,
             disable=not sys.stderr.isatty(),
         )
