@@ -19,7 +19,7 @@ class Action:
     """Something a person can do."""
 
     id: str
-    """The method `action_<id>` of the explorer's main screen, underscores for hyphens."""
+    """The method `action_<id>` of the main screen."""
     keys: tuple[str, ...]
     """Textual's names, the one to show first."""
     label: str
@@ -45,8 +45,20 @@ ACTIONS: tuple[Action, ...] = (
         "cells",
         "Give the arrow keys to the cells, and back to the stages.",
     ),
-    Action("previous_stage", ("comma",), "stage", "Choose the stage above, from anywhere.", footer=False),
-    Action("next_stage", ("full_stop",), "stage", "Choose the stage below, from anywhere.", footer=False),
+    Action(
+        "previous_stage",
+        ("comma",),
+        "stage",
+        "Choose the stage above, from anywhere.",
+        footer=False,
+    ),
+    Action(
+        "next_stage",
+        ("full_stop",),
+        "stage",
+        "Choose the stage below, from anywhere.",
+        footer=False,
+    ),
     Action("previous_head", ("left_square_bracket",), "head", "Show the previous head."),
     Action("next_head", ("right_square_bracket",), "head", "Show the next head."),
     Action("next_block", ("n",), "block", "Go to the same stage of the next block."),
@@ -55,15 +67,23 @@ ACTIONS: tuple[Action, ...] = (
     Action("model", ("m",), "model", "Choose another model."),
     Action("help", ("question_mark",), "help", "Show every key and how to read the picture."),
     Action("quit", ("q", "ctrl+c"), "quit", "Leave; work in progress is dropped at once."),
-    Action("first", ("home", "g"), "first", "Go to the first stage, or the row's first cell.", footer=False),
-    Action("last", ("end", "G"), "last", "Go to the last stage, or the row's last cell.", footer=False),
+    Action(
+        "first",
+        ("home", "g"),
+        "first",
+        "Go to the first stage, or the row's first cell.",
+        footer=False,
+    ),
+    Action(
+        "last", ("end", "G"), "last", "Go to the last stage, or the row's last cell.", footer=False
+    ),
     Action("page_up", ("pageup",), "page up", "Go up by a screenful.", footer=False),
     Action("page_down", ("pagedown",), "page down", "Go down by a screenful.", footer=False),
     Action(
         "dense",
         ("d",),
         "dense",
-        "Show two rows of the matrix in each line, where colours allow it.",
+        "Show two rows of the matrix a line, where colours allow it.",
         footer=False,
     ),
     Action("redraw", ("ctrl+l",), "redraw", "Draw the whole screen again.", footer=False),
@@ -113,11 +133,24 @@ def hints(zone: Zone) -> tuple[tuple[str, str], ...]:
     return tuple(joined)
 
 
-def help_lines(actions: Iterable[Action] = ACTIONS) -> tuple[tuple[str, str], ...]:
-    """Give every action for the help: all its keys, and its sentence."""
+def help_groups() -> tuple[tuple[str, tuple[Action, ...]], ...]:
+    """Group the actions for the help: everywhere, and in each zone."""
+    return (
+        ("Keys", tuple(action for action in ACTIONS if action.zone is None)),
+        ("While the stages have the arrow keys", _only("stages")),
+        ("While the cells have them", _only("cells")),
+    )
+
+
+def help_lines(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
+    """Give actions for the help: all their keys, and their sentence."""
     return tuple(
         (" ".join(key_name(key) for key in action.keys), action.help) for action in actions
     )
+
+
+def _only(zone: Zone) -> tuple[Action, ...]:
+    return tuple(action for action in ACTIONS if action.zone == zone)
 
 
 def _beside(before: str, key: str) -> str:

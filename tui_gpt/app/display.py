@@ -168,7 +168,9 @@ def _strips(renderable: LayoutUpdate | ChopsUpdate) -> list[tuple[int, int, Stri
             found.append((left, y, Strip.join(list(line))))
         return found
     for y, x1, x2 in renderable.spans:
-        for end, (x, strip) in zip(renderable.chop_ends[y], renderable.chops[y].items(), strict=False):
+        for end, (x, strip) in zip(
+            renderable.chop_ends[y], renderable.chops[y].items(), strict=False
+        ):
             if strip is None or x >= x2 or end <= x1:
                 continue
             left, right = max(x, x1), min(end, x2)

@@ -19,7 +19,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tui_gpt.app.actions import ACTIONS, Zone, hints
-from tui_gpt.app.dialogs import Help, ModelChooser
+from tui_gpt.app.dialog import Dialog
 from tui_gpt.app.lines import Lines
 from tui_gpt.app.messages import (
     ModelLoaded,
@@ -31,7 +31,6 @@ from tui_gpt.app.messages import (
     TraceReady,
 )
 from tui_gpt.app.pipeline import Place
-from tui_gpt.app.prompt_editor import PromptEditor
 from tui_gpt.app.work import Work
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
@@ -52,6 +51,9 @@ SMALLEST = (44, 12)
 """Cells and lines below which nothing sensible can be drawn."""
 
 PANES = (("1", "Pipeline"),)
+
+_MARGIN = 2
+"""Stages kept in sight above and below the chosen one."""
 
 _PATIENCE = 0.15
 """Seconds for which the last picture may stand while the next one is read."""
@@ -86,14 +88,15 @@ class MainScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(",".join(action.keys), action.id, action.label, show=False)
+            Binding(",".join(action.keys), action.id, show=False, priority=True)
             for action in ACTIONS
             if action.zone is None
         ),
-        Binding("up,k", "move(-1, 0)", show=False),
-        Binding("down,j", "move(1, 0)", show=False),
-        Binding("left", "move(0, -1)", show=False),
-        Binding("right", "move(0, 1)", show=False),
+        # The arrow keys mean what the zone says; `move` asks it.
+        Binding("up,k", "move(-1, 0)", show=False, priority=True),
+        Binding("down,j", "move(1, 0)", show=False, priority=True),
+        Binding("left", "move(0, -1)", show=False, priority=True),
+        Binding("right", "move(0, 1)", show=False, priority=True),
     ]
     DEFAULT_CSS = """
     MainScreen { layout: vertical; }
@@ -143,7 +146,8 @@ class MainScreen(Screen[None]):
     # What happens -------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Fetch the numbers once the first frame is painted."""
+        """Draw the first frame, and fetch the numbers once it is painted."""
+        self._fit()
         self.call_after_refresh(self._begin)
 
     def on_resize(self) -> None:
@@ -162,7 +166,7 @@ class MainScreen(Screen[None]):
     def on_refused(self, message: Refused) -> None:
         """Say why, where the person is typing; nothing else changes."""
         dialog = self.app.screen
-        if isinstance(dialog, PromptEditor | ModelChooser):
+        if isinstance(dialog, Dialog):
             dialog.refuse(str(message.error))
         else:
             self._complain(str(message.error))
@@ -276,17 +280,22 @@ class MainScreen(Screen[None]):
         """Draw two rows a line, or one again."""
         self._go(replace(self.place, dense=not self.place.dense))
 
-    def action_prompt(self) -> None:
+    async def action_prompt(self) -> None:
         """Edit the prompt."""
+        from tui_gpt.app.prompt_editor import PromptEditor  # not for the first frame
+
         if self._session is None:
             self._complain("this recording's model is not here, so no other prompt can be run")
             return
-        self.app.push_screen(PromptEditor(self.place.run.prompt, self._palette, self._submit))
+        # Awaited, so that what was typed ahead reaches the field and not this screen's keys.
+        await self.app.push_screen(PromptEditor(self.place.run.prompt, self._palette, self._submit))
 
-    def action_model(self) -> None:
+    async def action_model(self) -> None:
         """Choose another model."""
+        from tui_gpt.app.model_chooser import ModelChooser  # not for the first frame
+
         prompt = self.place.run.prompt
-        self.app.push_screen(
+        await self.app.push_screen(
             ModelChooser(
                 self._models,
                 self.place.run.model.name,
@@ -295,9 +304,11 @@ class MainScreen(Screen[None]):
             )
         )
 
-    def action_help(self) -> None:
+    async def action_help(self) -> None:
         """Show the keys and how to read the screen."""
-        self.app.push_screen(Help(self._palette))
+        from tui_gpt.app.help import Help  # not for the first frame
+
+        await self.app.push_screen(Help(self._palette))
 
     async def action_quit(self) -> None:
         """Leave."""
@@ -330,7 +341,7 @@ class MainScreen(Screen[None]):
         self._work.prepare(self._session, text, crop=crop or self._crop)
 
     def _close_dialog(self) -> None:
-        if isinstance(self.app.screen, PromptEditor | ModelChooser):
+        if isinstance(self.app.screen, Dialog):
             self.app.pop_screen()
 
     def _page_by(self, direction: int) -> None:
@@ -338,7 +349,7 @@ class MainScreen(Screen[None]):
             row, column = self.place.cell
             self._go(self.place.at_cell(row + direction * max(1, self._page - 1), column))
         else:
-            lines = max(1, self.query_one("#stages").size.height - 2)
+            lines = max(1, self._body_height - 2)
             self._go(self.place.at_stage(self.place.index + direction * lines))
 
     def _go(self, place: Place) -> None:
@@ -373,7 +384,7 @@ class MainScreen(Screen[None]):
 
     def _fit(self) -> None:
         """Give every part its size, and draw all of it."""
-        width, height = self.size
+        width, height = self.app.size
         small = width < SMALLEST[0] or height < SMALLEST[1]
         for name in ("title", "tabs", "body", "reading", "footer"):
             self.query_one(f"#{name}").display = not small
@@ -393,11 +404,18 @@ class MainScreen(Screen[None]):
             )
         self._draw_status()
         self._draw_footer()
-        self.call_after_refresh(self._draw_body)
-
-    def _draw_body(self) -> None:
         self._draw_list()
         self._draw_stage()
+
+    @property
+    def _body_height(self) -> int:
+        """Lines between the tabs and the reading."""
+        return self.app.size.height - 4 - bool(self.place.run.notices)
+
+    @property
+    def _stage_width(self) -> int:
+        """Cells right of the list and its rule."""
+        return self.app.size.width - list_layout(self._list, self.app.size.width).width - 1
 
     def _draw_status(self) -> None:
         glyphs = self._palette.profile.glyphs
@@ -411,22 +429,22 @@ class MainScreen(Screen[None]):
                 status = ""
             if self._loading:
                 status += " · loading torch…"
-        row = tab_bar(PANES, "1", status, self.size.width, self._palette, problem=bool(self._problem))
+        row = tab_bar(
+            PANES, "1", status, self.app.size.width, self._palette, problem=bool(self._problem)
+        )
         self._lines("tabs").show([row])
 
     def _draw_footer(self) -> None:
-        self._lines("footer").show([footer(hints(self.place.zone), self.size.width, self._palette)])
+        self._lines("footer").show([footer(hints(self.place.zone), self.app.size.width, self._palette)])
 
     def _draw_list(self) -> None:
         """Draw the part of the stage list that holds the chosen stage."""
-        widget = self._lines("stages")
-        height = widget.size.height
-        layout = list_layout(self._list, self.size.width)
+        height = self._body_height
+        layout = list_layout(self._list, self.app.size.width)
         at = next(i for i, line in enumerate(self._list) if line.index == self.place.index)
-        # A stage's block heading stays in sight where it stands right above it.
-        first = at - 1 if at and self._list[at - 1].index is None else at
-        top = min(self._list_top, first)
-        top = max(top, at - height + 1)
+        above = min(_MARGIN, (height - 1) // 2)
+        top = min(self._list_top, at - above)
+        top = max(top, at + above - height + 1)
         self._list_top = top = max(0, min(top, len(self._list) - height))
         rule = Segment("|" if self._palette.profile.ascii else "│", self._palette.faint)
         active = self.place.zone == "stages"
@@ -444,7 +462,7 @@ class MainScreen(Screen[None]):
             for line in self._list[top : top + height]
         ]
         blank: Row = [Segment(" " * layout.width, self._palette.plain), rule]
-        widget.show(rows + [blank] * (height - len(rows)))
+        self._lines("stages").show(rows + [blank] * (height - len(rows)))
 
     def _draw_stage(self) -> None:
         """Draw the chosen stage with its values, or say that they are on their way."""
@@ -453,7 +471,6 @@ class MainScreen(Screen[None]):
             return
         from tui_gpt.views.stage_panel import stage_panel  # numpy; imported by the worker
 
-        widget = self._lines("stage")
         run, shown = self.place.run, self._shown
         panel = stage_panel(
             shown.tensor,
@@ -466,12 +483,12 @@ class MainScreen(Screen[None]):
             dense=self.place.dense,
             top=self._top,
             left=self._left,
-            width=widget.size.width,
-            height=widget.size.height,
+            width=self._stage_width,
+            height=self._body_height,
             palette=self._palette,
         )
         self._top, self._left, self._page = panel.top, panel.left, panel.page
-        widget.show(panel.rows)
+        self._lines("stage").show(panel.rows)
         row = reading(
             shown.tensor,
             self.place.head,
@@ -480,12 +497,11 @@ class MainScreen(Screen[None]):
             self._vocabulary(),
             self._palette,
         )
-        self._lines("reading").show([padded(row, self.size.width, self._palette.plain)])
+        self._lines("reading").show([padded(row, self.app.size.width, self._palette.plain)])
 
     def _draw_without_values(self, reason: str) -> None:
         """Draw the heading of the chosen stage alone, with the reason where there is one."""
-        widget = self._lines("stage")
-        width = widget.size.width
+        width = self._stage_width
         rows = heading(
             self.place.stage,
             self.place.run.model.config,
@@ -497,8 +513,8 @@ class MainScreen(Screen[None]):
             text = spoken(harmless(reason), self._palette.profile.glyphs)
             rows.append(padded([Segment(text, self._palette.problem)], width, self._palette.plain))
         blank: Row = [Segment(" " * width, self._palette.plain)]
-        widget.show(rows + [blank] * (widget.size.height - len(rows)))
-        self._lines("reading").show([[Segment(" " * self.size.width, self._palette.plain)]])
+        self._lines("stage").show(rows + [blank] * (self._body_height - len(rows)))
+        self._lines("reading").show([[Segment(" " * self.app.size.width, self._palette.plain)]])
 
     def _vocabulary(self) -> Callable[[int], Token] | None:
         if self._session is None:
@@ -515,4 +531,3 @@ def _at_largest(place: Place, tensor: StageTensor) -> Place:
     last = matrix.shape[0] - 1
     column = int(matrix[last].argmax()) if matrix.ndim == 2 else 0
     return place.at_cell(last, column)
-

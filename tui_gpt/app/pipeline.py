@@ -73,9 +73,7 @@ class Place:
         if same is None and stage.layer is not None:
             same = _find(run, stage.name, run.model.config.n_layer - 1)
         index = min(self.index, len(run.stages) - 1) if same is None else same
-        return replace(
-            self, run=run, index=index, head=min(self.head, run.model.config.n_head - 1)
-        )
+        return replace(self, run=run, index=index, head=min(self.head, run.model.config.n_head - 1))
 
 
 def _find(run: Run, name: str, layer: int | None) -> int | None:

@@ -11,33 +11,24 @@ from collections.abc import Callable
 from time import monotonic
 from typing import ClassVar
 
-from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from tui_gpt.app.dialogs import show_refusal
+from tui_gpt.app.dialog import Dialog
 from tui_gpt.app.lines import Lines
-from tui_gpt.views.bars import footer
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import padded
 
 _BURST = 0.02
 """Seconds between two keys below which no person typed them."""
 
-_LINE_END = re.compile("\r\n?")
+_NOT_FOR_THE_FIELD = ("tab", "shift+tab")
+"""The only keys that leave the field; the screen's own have priority and never come here."""
 
-_HINTS = (
-    ("Enter", "run"),
-    ("Ctrl+O", "new line"),
-    ("Ctrl+R", "run its end if too long"),
-    ("Ctrl+G", "cancel"),
-    ("Ctrl+U", "clear line"),
-)
+_LINE_END = re.compile("\r\n?")
 
 
 class PromptField(TextArea):
@@ -56,6 +47,10 @@ class PromptField(TextArea):
         self._enter: Timer | None = None
 
     async def _on_key(self, event: events.Key) -> None:
+        if event.key in _NOT_FOR_THE_FIELD:
+            return
+        event.stop()
+        event.prevent_default()
         now = monotonic()
         burst = now - self._last_key < _BURST
         self._last_key = now
@@ -65,14 +60,24 @@ class PromptField(TextArea):
             self._enter = None
             self.insert("\n")
         if event.key != "enter":
-            await super()._on_key(event)
+            await self._edit(event)
             return
-        event.stop()
-        event.prevent_default()
         if burst:
             self.insert("\n")
         else:
             self._enter = self.set_timer(_BURST, self._submit)
+
+    async def _edit(self, event: events.Key) -> None:
+        """Do what a key does to the text, now.
+
+        Textual runs a widget's bindings only after the event has travelled up to the app, so
+        that in a burst a Backspace would come after the letters typed behind it.
+        """
+        bindings = self._bindings.key_to_bindings.get(event.key)
+        if bindings:
+            await self.app.run_action(bindings[0].action, self)
+        elif event.is_printable and event.character is not None:
+            self.replace(event.character, *self.selection)
 
     def _submit(self) -> None:
         self._enter = None
@@ -89,24 +94,27 @@ class PromptField(TextArea):
         self.insert("\n")
 
 
-class PromptEditor(ModalScreen[None]):
-    """The field over the foot of the screen, with room for a refusal."""
+class PromptEditor(Dialog):
+    """The field over the foot of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+g", "cancel", "cancel", show=False),
-        Binding("ctrl+r", "run_end", "run the end", show=False),
+        Binding("ctrl+r", "run_end", show=False, priority=True),
     ]
     DEFAULT_CSS = """
-    PromptEditor { align: left bottom; background: transparent; }
-    PromptEditor > Vertical { height: auto; max-height: 100%; }
-    PromptEditor Lines { height: 1; }
-    PromptEditor #refusal { height: auto; display: none; }
-    PromptEditor PromptField { height: auto; min-height: 2; max-height: 6; border: none; padding: 0 1; }
+    PromptEditor PromptField {
+        height: auto; min-height: 2; max-height: 6; border: none; padding: 0 1;
+    }
     """
+    QUESTION = "Your prompt"
+    KEYS = (
+        ("Enter", "run"),
+        ("Ctrl+O", "new line"),
+        ("Ctrl+R", "run its end if too long"),
+        ("Ctrl+G", "cancel"),
+        ("Ctrl+U", "clear line"),
+    )
 
-    def __init__(
-        self, text: str, palette: Palette, submit: Callable[[str, bool], None]
-    ) -> None:
+    def __init__(self, text: str, palette: Palette, submit: Callable[[str, bool], None]) -> None:
         """Open the field.
 
         Args:
@@ -114,47 +122,27 @@ class PromptEditor(ModalScreen[None]):
             palette: For this terminal.
             submit: Takes the text, and whether to keep only its end where it is too long.
         """
-        super().__init__()
+        super().__init__(palette)
         self._text = text
-        self._palette = palette
         self._submit = submit
 
     def compose(self) -> ComposeResult:
-        """Lay the field out, its keys below."""
+        """Lay the field out."""
         with Vertical():
             yield Lines(id="question")
-            yield PromptField(self._text, self._run_prompt)
+            yield PromptField(self._text, lambda: self._run(crop=False))
             yield Lines(id="refusal")
-            yield Lines(id="editor-footer")
+            yield Lines(id="keys")
 
     def on_mount(self) -> None:
         """Select the old prompt."""
         field = self.query_one(PromptField)
         field.select_all()
-        field.focus()
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Use the new width."""
-        self._draw()
-
-    def refuse(self, reason: str) -> None:
-        """Say why the text cannot be run; the text stays for editing."""
-        show_refusal(self.query_one("#refusal", Lines), reason, self.app.size.width, self._palette)
-
-    def action_cancel(self) -> None:
-        """Close the field and change nothing."""
-        self.dismiss()
+        self.set_focus(field)
 
     def action_run_end(self) -> None:
         """Run the last tokens of a prompt that is too long."""
-        self._submit(self.query_one(PromptField).text, True)
+        self._run(crop=True)
 
-    def _run_prompt(self) -> None:
-        self._submit(self.query_one(PromptField).text, False)
-
-    def _draw(self) -> None:
-        width = self.app.size.width
-        question = Segment(" Your prompt", self._palette.bar_key)
-        self.query_one("#question", Lines).show([padded([question], width, self._palette.bar)])
-        self.query_one("#editor-footer", Lines).show([footer(_HINTS, width, self._palette)])
+    def _run(self, *, crop: bool) -> None:
+        self._submit(self.query_one(PromptField).text, crop)

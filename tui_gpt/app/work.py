@@ -124,8 +124,11 @@ class Work:
         """Import torch and read the weights ahead of the first prompt: ModelLoaded."""
 
         def job(go_on: Callable[[], None]) -> None:
+            # What the keys p, m and ? open comes first: it is small, and it is asked for sooner.
+            from tui_gpt.app import help, model_chooser, prompt_editor  # noqa: F401
             from tui_gpt.session import use_threads
 
+            go_on()
             use_threads(self._n_threads)
             go_on()
             try:

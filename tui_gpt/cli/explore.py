@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -64,10 +65,7 @@ def _run(opening: object, common: Globals) -> NoReturn:
     app = ExplorerApp(opening, common.profile(), common.n_threads)
     app.run(mouse=False)
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError):
             stream.flush()
-        except OSError:
-            pass
     # Nothing waits for the background: its threads may sit inside `import torch`.
     os._exit(app.return_code or 0)
-

@@ -24,8 +24,7 @@ def title_bar(run: Run, width: int, palette: Palette) -> Row:
     model = run.model
     name = fit_name(harmless(model.name, glyphs), 28)
     facts = spoken(
-        f" · {counted(model.config.n_layer, 'block')}"
-        f" · {counted(model.n_parameters, 'parameter')}",
+        f" · {counted(model.config.n_layer, 'block')} · {counted(model.n_parameters, 'parameter')}",
         glyphs,
     )
     left: Row = [

@@ -124,7 +124,11 @@ def frame_for(matrix: Matrix, width: int, height: int, *, dense: bool = False) -
     else:
         cell = next((size for size in (3, 2) if n_columns * size <= room), 1)
     return Frame(
-        label_width, cell, min(rows, n_rows), min(room // cell, n_columns), dense and not matrix.whole
+        label_width,
+        cell,
+        min(rows, n_rows),
+        min(room // cell, n_columns),
+        dense and not matrix.whole,
     )
 
 
@@ -283,9 +287,7 @@ def _row(
     return line
 
 
-def _number(
-    matrix: Matrix, row: int, column: int, code: int, cell_width: int, mark: Mark
-) -> str:
+def _number(matrix: Matrix, row: int, column: int, code: int, cell_width: int, mark: Mark) -> str:
     """Write a cell's number right-aligned, or its mark where it has none."""
     if code == _MASKED:
         return mark.glyph * cell_width

@@ -7,25 +7,21 @@ from tui_gpt.records.trace import ModelFacts
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.text import harmless
 
-_ACTIVATIONS = {"gelu": "GELU", "gelu_tanh": "GELU (tanh)", "relu": "ReLU"}
+_ACTIVATIONS = {"gelu": "GELU", "gelu_tanh": "tanh GELU", "relu": "ReLU"}
 
 
 def describe(model: ModelFacts) -> str:
     """Name a model with what tells it from others; `spoken` makes it ASCII where needed."""
     config = model.config
     return (
-        f"{harmless(model.name)}  {counted(config.n_layer, 'block')} · "
-        f"{counted(model.n_parameters, 'parameter')} · {shape_words(config)}"
+        f"{harmless(model.name):<16} {model.n_parameters:>8,} parameters · "
+        f"{counted(config.n_layer, 'block')} · {shape_words(config)}"
     )
 
 
 def shape_words(config: GPTConfig) -> str:
     """Say how a model is built: norm, positions, activation, head."""
-    parts = [
-        f"{config.norm}-norm",
-        f"{config.positions} positions",
-        _ACTIVATIONS[config.activation],
-    ]
+    parts = [f"{config.norm}-norm", config.positions, _ACTIVATIONS[config.activation]]
     if config.tied:
-        parts.append("tied head")
+        parts.append("tied")
     return ", ".join(parts)

@@ -210,8 +210,7 @@ def _colourless(profile: TerminalProfile, glyphs: _Glyphs) -> Palette:
         branch=plain,
         sequential=tuple(Mark(glyph, plain) for glyph in glyphs.sequential),
         diverging=tuple(
-            Mark(glyph, plain)
-            for glyph in f"{glyphs.negative[::-1]}{glyphs.zero}{glyphs.positive}"
+            Mark(glyph, plain) for glyph in f"{glyphs.negative[::-1]}{glyphs.zero}{glyphs.positive}"
         ),
         masked=Mark(glyphs.masked, plain),
         nan=Mark(glyphs.nan, parse("bold")),

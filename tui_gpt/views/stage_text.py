@@ -74,13 +74,15 @@ def heading(
     plain, faint = palette.plain, palette.faint
     place = f"Block {stage.layer + 1} of {config.n_layer}" if stage.layer is not None else ""
     separator = spoken(" · ", glyphs)
-    title = f"{place}{separator}{_TITLES[stage.name]}" if place else _TITLES[stage.name].capitalize()
+    title = (
+        f"{place}{separator}{_TITLES[stage.name]}" if place else _TITLES[stage.name].capitalize()
+    )
     right: Row = []
     if stage.axes[0] == "H":
         right = [
             Segment(" head ", plain),
             Segment(f"{head + 1}", palette.accent),
-            Segment(f" of {config.n_head}", plain),
+            Segment(f"/{config.n_head} ", plain),
         ]
     shape = f"({', '.join(str(size) for size in stage.shape)})"
     axes = times.join(_AXIS_WORDS[axis] for axis in stage.axes)
@@ -100,7 +102,7 @@ def heading(
 
 def legend_row(scale: Row, found: Statistics, width: int, palette: Palette) -> Row:
     """Put the scale, the mean and the standard deviation on one line of exactly `width` cells."""
-    numbers = f"  mean {short(found.mean)}  std {short(found.std)}"
+    numbers = f"  mean {short(found.mean)} std {short(found.std)}"
     notes = ""
     if found.masked:
         notes += f"  {found.masked} masked"
@@ -141,6 +143,9 @@ def reading(
             words += f" {_named(label(vocabulary(i), glyphs), glyphs)}"
         parts.append(words)
     joined = spoken(" · ", glyphs).join(parts)
+    if stage.name in ("attn_scores", "pattern"):
+        verb = " reads " if stage.name == "pattern" else " asks "
+        joined = spoken(" · ", glyphs).join((parts[0], parts[1] + verb + parts[2]))
     masked = tensor.masked
     if masked is not None and masked[stored]:
         value = "masked: it lies in the future"
