@@ -42,6 +42,7 @@ def run(arguments: list[str]) -> int:
     Returns:
         The exit code.
     """
+    output = sys.stdout
     try:
         code = tui_gpt.main(arguments, prog_name="tui-gpt", standalone_mode=False)
         if sys.stdout is not None:  # None: closed before we started
@@ -59,9 +60,9 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         _drop_output()
         return 0
-    except SystemExit as leaving:
-        # Click turns a broken pipe into exit code 1, and says so only here.
-        if not isinstance(leaving.__context__, BrokenPipeError):
+    except SystemExit:
+        # Click turns a broken pipe into exit code 1; that it wrapped the stream is the only sign.
+        if sys.stdout is output:
             raise
         _drop_output()
         return 0

@@ -92,6 +92,7 @@ def trace(
     run = _prepare(session, prompt)
     stage = None if stage_id is None else find_stage(run.stages, stage_id)
     weight = None if parameter_name is None else _parameter(session, parameter_name)
+    session.load()
     use_threads(common.n_threads)
     asked = _Asked(session, session.trace(run), stage, weight)
     if recording is not None:

@@ -13,7 +13,7 @@ no other.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from tui_gpt.records.stages import Parameter, count_parameters, stage_table
 
 if TYPE_CHECKING:
     import torch
+    from torch.overrides import TorchFunctionMode
 
     from tui_gpt.model.gpt import GPT
 
@@ -103,18 +104,19 @@ def load_weights(source: ModelSource) -> GPT:
         DamagedModel: The file is incomplete, or a tensor is missing, left over, of another
             shape or of a kind that is no weight.
     """
+    path = weights_file(source)
+    check_tensors(path, read_header(path), source.config)  # refuses before torch is imported
+
     import safetensors.torch
     import torch
 
     from tui_gpt.model.gpt import GPT
 
-    path = weights_file(source)
-    check_tensors(path, read_header(path), source.config)
     try:
         state = safetensors.torch.load_file(path)
     except Exception as error:  # the library raises several kinds of its own
         raise DamagedModel(f"{path} is damaged or incomplete") from error
-    with torch.device("meta"):
+    with torch.device("meta"), _nothing_drawn():
         model = GPT(source.config)
     state = {key: tensor.to(torch.float32) for key, tensor in state.items()}
     if source.config.tied:
@@ -122,7 +124,6 @@ def load_weights(source: ModelSource) -> GPT:
     model.load_state_dict(state, strict=True, assign=True)
     if source.config.tied:
         model.lm_head.weight = model.wte.weight
-    _restore_buffers(model)
     model.requires_grad_(False)
     return model.eval()
 
@@ -290,9 +291,25 @@ def _json_bytes(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
-def _restore_buffers(model: GPT) -> None:
-    """Compute what is fixed and not stored: the sinusoids of a model built without memory."""
-    from tui_gpt.model.gpt import Sinusoids, sinusoids
+def _nothing_drawn() -> TorchFunctionMode:
+    """Build modules without their random first weights, which a file's would replace at once.
 
-    if isinstance(model.wpe, Sinusoids):
-        model.wpe.weight = sinusoids(model.config.block_size, model.config.n_embd)
+    On the meta device torch would import its compiler for them: a second and a half, and a
+    folder in the temporary directory.
+    """
+    from torch.overrides import TorchFunctionMode
+
+    class NothingDrawn(TorchFunctionMode):
+        def __torch_function__(
+            self,
+            func: Callable[..., Any],
+            types: Sequence[type],
+            args: tuple[Any, ...] = (),
+            kwargs: Mapping[str, Any] | None = None,
+        ) -> Any:
+            kwargs = kwargs or {}
+            if getattr(func, "__module__", None) == "torch.nn.init":
+                return kwargs["tensor"] if "tensor" in kwargs else args[0]
+            return func(*args, **kwargs)
+
+    return NothingDrawn()

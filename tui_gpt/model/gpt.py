@@ -251,9 +251,13 @@ class Sinusoids(nn.Module):
 
 
 def sinusoids(n_positions: int, width: int) -> Tensor:
-    """Compute the fixed position table in float64 and round it once: (n_positions, width)."""
-    position = torch.arange(n_positions, dtype=torch.float64)[:, None]
-    frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    """Compute the fixed position table in float64 and round it once: (n_positions, width).
+
+    On the CPU even where a model is built without memory: no file holds this table.
+    """
+    position = torch.arange(n_positions, dtype=torch.float64, device="cpu")[:, None]
+    pair = torch.arange(0, width, 2, dtype=torch.float64, device="cpu")
+    frequency = 10000.0 ** (-pair / width)
     angle = position * frequency  # (T, C/2)
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
 
