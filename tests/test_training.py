@@ -421,16 +421,16 @@ def test_ctrl_c_leaves_a_model_that_opens_and_a_run_that_goes_on(
     text_file: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
-    arguments = [text_file, "-o", folder, "--steps", "1500", "--evaluate-every", "50", *SMALL]
+    arguments = [text_file, "-o", folder, "--steps", "700", "--evaluate-every", "50", *SMALL]
     code, said = interrupted(arguments, folder, signal.SIGINT)
     assert code == 130
-    for word in ("/1500", "loss", "held out", "rate"):
+    for word in ("/700", "loss", "held out", "rate"):
         assert word in said
     assert f"tui-gpt: stopped; {folder} holds the best weights so far, --resume goes on" in said
     assert "Traceback" not in said
     load_weights(find_model(str(folder)))
     steps = card(folder)["steps"]
-    assert steps < 1500
+    assert steps < 700
 
     assert cli.run(["train", *map(str, arguments), "--resume"]) == 0
     assert card(folder)["losses"]["history"][0]["step"] == 0
