@@ -42,7 +42,7 @@ _TITLES: dict[ActivationName, str] = {
     "probs": "probabilities",
 }
 
-_AXIS_WORDS: dict[Axis, str] = {
+AXIS_WORDS: dict[Axis, str] = {
     "T": "position",
     "Tq": "query",
     "Tk": "key",
@@ -85,7 +85,7 @@ def heading(
             Segment(f"/{config.n_head} ", plain),
         ]
     shape = f"({', '.join(str(size) for size in stage.shape)})"
-    axes = times.join(_AXIS_WORDS[axis] for axis in stage.axes)
+    axes = times.join(AXIS_WORDS[axis] for axis in stage.axes)
     rows = [spread([Segment(title, palette.strong)], right, width, plain)]
     operation, shape = spoken(stage.operation, glyphs), f"{shape} {axes}"
     if len(operation) + 2 + len(shape) <= width:
@@ -136,7 +136,7 @@ def reading(
     stored = (index[0] - tensor.first, *index[1:]) if tensor.first else index
     parts: list[str] = []
     for axis, i in zip(stage.axes, index, strict=True):
-        words = f"{_AXIS_WORDS[axis]} {i + 1 if axis == 'H' else i}"
+        words = f"{AXIS_WORDS[axis]} {i + 1 if axis == 'H' else i}"
         if axis in POSITION_AXES:
             words += f" {_named(label(tokens[i], glyphs), glyphs)}"
         elif axis == "V" and vocabulary is not None:

@@ -13,28 +13,18 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tui_gpt.config import GPTConfig
-from tui_gpt.records.stages import Axis, Stage
+from tui_gpt.records.stages import Stage
 from tui_gpt.records.tensors import StageSummary
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Candidate, ModelFacts, Run
 from tui_gpt.views.model_text import shape_words
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.profile import Glyphs, TerminalProfile
+from tui_gpt.views.stage_text import AXIS_WORDS
 from tui_gpt.views.text import fit, harmless, label, quoted, spoken
 
 HEADING, FAINT, BAR, NOTICE = "bold", "dim", "cyan", "bold yellow"
 """Styles out of the terminal's own colours, since these lines stand on its own background."""
-
-AXIS_WORDS: dict[Axis, str] = {
-    "T": "position",
-    "Tq": "query",
-    "Tk": "key",
-    "H": "head",
-    "D": "feature",
-    "C": "feature",
-    "F": "unit",
-    "V": "token",
-}
 
 _COLUMNS = ("stage", "shape", "parameters", "min", "max", "mean", "std")
 _COLUMN_STYLES = ("", FAINT, FAINT, "", "", "", "")
