@@ -17,6 +17,7 @@ from torch.nn import functional
 from tui_gpt.config import PRESETS, Activation, GPTConfig, Norm
 from tui_gpt.model.gpt import GPT, FeedForward, KeysValues, LayerNorm, sinusoids
 from tui_gpt.records.stages import ActivationName, count_parameters, stage_table
+from tui_gpt.records.stages import stage_id as stage_id_of
 from tui_gpt.trace.record import Recorder
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6], [10, 0, 7, 7, 8, 2, 0, 1]])
@@ -209,6 +210,46 @@ def test_what_a_tap_returns_is_what_the_pass_goes_on_with(norm: Norm) -> None:
             return 2 * x if (name, layer) == at else x
 
         assert not torch.equal(model(IDS, double), untouched), stage.id
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_stage_is_computed_from_what_the_table_says_it_reads_and_from_nothing_else(
+    norm: Norm,
+) -> None:
+    config = replace(TINY, norm=norm)
+    model = tiny_gpt(config)
+    recorder = Recorder()
+    model(IDS[:1], recorder)
+    table = {stage.id: stage for stage in stage_table(config, IDS.shape[1])}
+    clean = {stage.id: recorder.seen[stage.name, stage.layer] for stage in table.values()}
+
+    def computed(stage_id: str, held: set[str]) -> Tensor:
+        """Compute one stage with the stages in `held` as they were and all others disturbed."""
+        found: list[Tensor] = []
+
+        def tap(name: ActivationName, layer: int | None, x: Tensor) -> Tensor:
+            at = stage_id_of(name, layer)
+            if at == stage_id:
+                found.append(x)
+            return clean[at] if at in held else disturbed(x)
+
+        model(IDS[:1], tap)
+        return found[0]
+
+    for stage in table.values():
+        if stage.name == "tokens":
+            continue
+        reads = set(stage.reads)
+        assert torch.equal(computed(stage.id, reads), clean[stage.id]), stage.id
+        for source in reads:
+            assert not torch.equal(computed(stage.id, reads - {source}), clean[stage.id]), source
+
+
+def disturbed(x: Tensor) -> Tensor:
+    """Change an activation in a way that no LayerNorm and no softmax undoes."""
+    if not x.is_floating_point():
+        return (x + 1) % TINY.vocab_size
+    return x * torch.linspace(0.5, 1.5, x.shape[-1])
 
 
 @pytest.mark.parametrize("cut", [[5], [3, 2], [1, 1, 1, 1, 1], [1, 4]])
