@@ -48,9 +48,9 @@ def test_the_text_says_what_tells_the_two_apart() -> None:
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
     assert lines[0] == "shakespeare · 114,560 parameters · bundled · the default"
-    assert lines[2] == "  pre-norm, learned positions, GELU (tanh), untied head, all biases"
+    assert lines[2] == "  pre-norm · learned positions · tanh GELU · untied head · all biases"
     assert "shakespeare-2017 · 110,336 parameters · bundled" in lines
-    assert "  post-norm, sinusoidal positions, ReLU, untied head, all biases" in lines
+    assert "  post-norm · sinusoidal positions · ReLU · untied head · all biases" in lines
     assert max(cell_len(line) for line in lines if not line.startswith("  /")) <= 100
     assert command("models", "--ascii").out.isascii()
     assert "\x1b" not in outcome.out

@@ -103,7 +103,7 @@ def prompt_options(command: Command) -> Command:
 
     @click.option("-p", "--prompt", "text", metavar="TEXT", help=f"Default: {DEFAULT_PROMPT!r}.")
     @click.option("--prompt-file", metavar="FILE", help="Read the prompt as UTF-8; - is stdin.")
-    @click.option("--ids", metavar="I,J,…", help="Token ids instead of a text.")
+    @click.option("--ids", metavar="I,J,...", help="Token ids instead of a text.")
     @click.option("--crop", is_flag=True, help="Keep the end of a prompt that is too long.")
     @functools.wraps(command)
     def wrapper(

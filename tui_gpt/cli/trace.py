@@ -47,7 +47,7 @@ class _Asked:
 )
 @model_option
 @prompt_options
-@click.option("--stage", "stage_id", metavar="ID", help="Also print this stage's values.")
+@click.option("--stage", "stage_id", metavar="ID", help="Print this stage's values.")
 @click.option(
     "--parameter", "parameter_name", metavar="NAME", help="Print this parameter's values."
 )

@@ -7,7 +7,7 @@ from tui_gpt.records.trace import ModelFacts
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.text import harmless
 
-_ACTIVATIONS = {"gelu": "GELU", "gelu_tanh": "tanh GELU", "relu": "ReLU"}
+ACTIVATION_WORDS = {"gelu": "GELU", "gelu_tanh": "tanh GELU", "relu": "ReLU"}
 
 
 def describe(model: ModelFacts) -> str:
@@ -21,7 +21,7 @@ def describe(model: ModelFacts) -> str:
 
 def shape_words(config: GPTConfig) -> str:
     """Say how a model is built: norm, positions, activation, head."""
-    parts = [f"{config.norm}-norm", config.positions, _ACTIVATIONS[config.activation]]
+    parts = [f"{config.norm}-norm", config.positions, ACTIVATION_WORDS[config.activation]]
     if config.tied:
         parts.append("tied")
     return ", ".join(parts)

@@ -17,7 +17,7 @@ from tui_gpt.records.stages import Stage
 from tui_gpt.records.tensors import StageSummary
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Candidate, ModelFacts, Run
-from tui_gpt.views.model_text import shape_words
+from tui_gpt.views.model_text import ACTIVATION_WORDS
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.profile import Glyphs, TerminalProfile
 from tui_gpt.views.stage_text import AXIS_WORDS
@@ -87,7 +87,7 @@ def model_lines(model: ModelFacts, path: str, default: bool, glyphs: Glyphs) -> 
         (harmless(model.name, glyphs), HEADING), spoken(" · " + " · ".join(remarks), glyphs)
     )
     yield Text("  " + spoken(" · ".join(_sizes(model.config)), glyphs))
-    yield Text("  " + spoken(_choices(model.config), glyphs))
+    yield Text("  " + spoken(" · ".join(_choices(model.config)), glyphs))
     yield Text("  " + harmless(path, glyphs), FAINT)
 
 
@@ -232,7 +232,12 @@ def _sizes(config: GPTConfig) -> tuple[str, ...]:
     )
 
 
-def _choices(config: GPTConfig) -> str:
-    head = "" if config.tied else ", untied head"
+def _choices(config: GPTConfig) -> tuple[str, ...]:
     biases = "all biases" if config.qkv_bias else "no q k v biases" if config.bias else "no biases"
-    return f"{shape_words(config)}{head}, {biases}"
+    return (
+        f"{config.norm}-norm",
+        f"{config.positions} positions",
+        ACTIVATION_WORDS[config.activation],
+        "tied head" if config.tied else "untied head",
+        biases,
+    )
