@@ -65,6 +65,12 @@ ACTIONS: tuple[Action, ...] = (
     Action("previous_block", ("N",), "block", "Go to the same stage of the previous block."),
     Action("prompt", ("p",), "prompt", "Type a prompt of your own."),
     Action("model", ("m",), "model", "Choose another model."),
+    Action(
+        "dense",
+        ("d",),
+        "dense",
+        "Show two rows of the matrix a line, where colours allow it.",
+    ),
     Action("help", ("question_mark",), "help", "Show every key and how to read the picture."),
     Action("quit", ("q", "ctrl+c"), "quit", "Leave; work in progress is dropped at once."),
     Action(
@@ -79,13 +85,6 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("page_up", ("pageup",), "page up", "Go up by a screenful.", footer=False),
     Action("page_down", ("pagedown",), "page down", "Go down by a screenful.", footer=False),
-    Action(
-        "dense",
-        ("d",),
-        "dense",
-        "Show two rows of the matrix a line, where colours allow it.",
-        footer=False,
-    ),
     Action("redraw", ("ctrl+l",), "redraw", "Draw the whole screen again.", footer=False),
 )
 
@@ -112,6 +111,10 @@ _KEY_NAMES = {
 def key_name(key: str) -> str:
     """Write a key as people know it."""
     return _KEY_NAMES.get(key, key)
+
+
+KEPT = 2
+"""The last hints stay in the footer however little room there is: help and quit."""
 
 
 def in_zone(zone: Zone) -> tuple[Action, ...]:

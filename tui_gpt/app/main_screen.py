@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui_gpt.app.actions import ACTIONS, Zone, hints
+from tui_gpt.app.actions import ACTIONS, Zone
 from tui_gpt.app.dialog import Dialog
+from tui_gpt.app.drawing import Drawing, Shown
 from tui_gpt.app.lines import Lines
 from tui_gpt.app.messages import (
     ModelLoaded,
@@ -35,25 +35,14 @@ from tui_gpt.app.work import Work
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import ModelFacts, Run, Trace
-from tui_gpt.views.bars import footer, tab_bar, title_bar
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import TerminalProfile
-from tui_gpt.views.rows import Row, padded
-from tui_gpt.views.stage_list import ListLine, list_layout, list_lines, list_row
-from tui_gpt.views.stage_text import heading, reading
-from tui_gpt.views.text import harmless, spoken
 
 if TYPE_CHECKING:
-    from tui_gpt.records.tensors import StageTensor, Statistics
+    from tui_gpt.records.tensors import StageTensor
     from tui_gpt.session import Session
 
-SMALLEST = (44, 12)
-"""Cells and lines below which nothing sensible can be drawn."""
-
 PANES = (("1", "Pipeline"),)
-
-_MARGIN = 2
-"""Stages kept in sight above and below the chosen one."""
 
 _PATIENCE = 0.15
 """Seconds for which the last picture may stand while the next one is read."""
@@ -73,14 +62,6 @@ class Opening:
     """What can be chosen without a path."""
     crop: bool = False
     """Prompts that are too long keep their end."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """The values on the screen."""
-
-    tensor: StageTensor
-    found: Statistics
 
 
 class MainScreen(Screen[None]):
@@ -121,15 +102,19 @@ class MainScreen(Screen[None]):
         self.place = Place(run, index)
         self._trace: Trace | None = None
         self._recorded = False
+        self._loaded: Session | None = None
         self._loading = False
         self._waiting_for: Run | None = None
-        self._shown: _Shown | None = None
+        self._shown: Shown | None = None
         self._problem = ""
-        self._list: tuple[ListLine, ...] = list_lines(run.stages, run.model.config)
-        self._list_top = 0
-        self._top = self._left = 0
-        self._page = 1
+        self._drawing = Drawing(self._palette, lambda name: self.query_one(f"#{name}", Lines))
         self._patience: Timer | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """True when the chosen stage is drawn with its values and nothing is on its way."""
+        loaded = self._session is None or self._loaded is self._session
+        return self._shown is not None and self._waiting_for is None and loaded
 
     def compose(self) -> ComposeResult:
         """Lay the lines out."""
@@ -157,7 +142,6 @@ class MainScreen(Screen[None]):
     def on_run_prepared(self, message: RunPrepared) -> None:
         """Take a prompt or model that was accepted, and compute it."""
         self._close_dialog()
-        self._session = message.session
         self._problem = ""
         self._waiting_for = message.run
         self._work.start(message.session, message.run)
@@ -177,9 +161,11 @@ class MainScreen(Screen[None]):
         self._waiting_for = None
         self._trace = message.trace
         self._recorded = message.recorded
+        if not message.recorded:
+            self._loaded = message.session
+            self._loading = False
         self._session = message.session
         self._shown = None
-        self._list = list_lines(message.trace.run.stages, message.trace.run.model.config)
         self.place = self.place.on(message.trace.run)
         self._fit()
         self._read()
@@ -197,7 +183,7 @@ class MainScreen(Screen[None]):
         if message.trace is not self._trace or not wanted:
             return
         first = self.place.row is None
-        self._shown = _Shown(message.tensor, message.found)
+        self._shown = Shown(message.tensor, message.found)
         if first:
             self.place = _at_largest(self.place, message.tensor)
         self._draw_stage()
@@ -208,10 +194,11 @@ class MainScreen(Screen[None]):
         """Show the hole and its reason."""
         if message.trace is self._trace and message.stage_id == self.place.stage.id:
             self._shown = None
-            self._draw_without_values(f"missing: {message.error}")
+            self._drawing.heading(self.place, f"missing: {message.error}")
 
     def on_model_loaded(self, message: ModelLoaded) -> None:
         """Take the word about loading away."""
+        self._loaded = message.session
         self._loading = False
         self._draw_status()
 
@@ -331,7 +318,8 @@ class MainScreen(Screen[None]):
 
     def _preload(self) -> None:
         """Load torch and the weights before they are asked for."""
-        if self._session is not None and self._waiting_for is None:
+        if self._waiting_for is None and self._session is not self._loaded:
+            assert self._session is not None
             self._loading = True
             self._work.load(self._session)
             self._draw_status()
@@ -347,9 +335,9 @@ class MainScreen(Screen[None]):
     def _page_by(self, direction: int) -> None:
         if self.place.zone == "cells":
             row, column = self.place.cell
-            self._go(self.place.at_cell(row + direction * max(1, self._page - 1), column))
+            self._go(self.place.at_cell(row + direction * self._drawing.cell_page, column))
         else:
-            lines = max(1, self._body_height - 2)
+            lines = self._drawing.list_page
             self._go(self.place.at_stage(self.place.index + direction * lines))
 
     def _go(self, place: Place) -> None:
@@ -360,12 +348,12 @@ class MainScreen(Screen[None]):
             self._draw_status()
         if place.index != before.index:
             self._shown = None
-            self._draw_list()
+            self._drawing.stages(self.place)
             self._read()
         elif place != before:
             if place.zone != before.zone:
-                self._draw_list()
-                self._draw_footer()
+                self._drawing.stages(place)
+                self._drawing.footer(place)
             self._draw_stage()
 
     def _read(self) -> None:
@@ -384,145 +372,39 @@ class MainScreen(Screen[None]):
 
     def _fit(self) -> None:
         """Give every part its size, and draw all of it."""
-        width, height = self.app.size
-        small = width < SMALLEST[0] or height < SMALLEST[1]
+        drawing = self._drawing
+        drawing.resize(self.app.size.width, self.app.size.height, self.place.run)
         for name in ("title", "tabs", "body", "reading", "footer"):
-            self.query_one(f"#{name}").display = not small
-        self.query_one("#too-small").display = small
-        notices = self.place.run.notices
-        self.query_one("#notice").display = bool(notices) and not small
-        if small:
-            words = f"Too small: {width}x{height}, need {SMALLEST[0]}x{SMALLEST[1]}"
-            self._lines("too-small").show([[Segment(words, self._palette.plain)]])
-            return
-        self.query_one("#stages").styles.width = list_layout(self._list, width).width + 1
-        self._lines("title").show([title_bar(self.place.run, width, self._palette)])
-        if notices:
-            text = spoken(harmless(" · ".join(notices)), self._palette.profile.glyphs)
-            self._lines("notice").show(
-                [padded([Segment(f" {text}", self._palette.problem)], width, self._palette.plain)]
-            )
+            self.query_one(f"#{name}").display = not drawing.is_small
+        self.query_one("#too-small").display = drawing.is_small
+        self.query_one("#notice").display = bool(self.place.run.notices) and not drawing.is_small
+        self.query_one("#stages").styles.width = drawing.list_width
+        drawing.frame(self.place)
         self._draw_status()
-        self._draw_footer()
-        self._draw_list()
         self._draw_stage()
 
-    @property
-    def _body_height(self) -> int:
-        """Lines between the tabs and the reading."""
-        return self.app.size.height - 4 - bool(self.place.run.notices)
-
-    @property
-    def _stage_width(self) -> int:
-        """Cells right of the list and its rule."""
-        return self.app.size.width - list_layout(self._list, self.app.size.width).width - 1
-
     def _draw_status(self) -> None:
-        glyphs = self._palette.profile.glyphs
-        if self._problem:
-            status = harmless(self._problem, glyphs)
-        elif self._waiting_for is not None:
+        if self._waiting_for is not None:
             status = "loading torch to run the prompt…" if self._trace is None else "running…"
+        elif self._trace is None:
+            status = ""
         else:
             status = "recorded run" if self._recorded else "computed here"
-            if self._trace is None:
-                status = ""
             if self._loading:
                 status += " · loading torch…"
-        row = tab_bar(
-            PANES, "1", status, self.app.size.width, self._palette, problem=bool(self._problem)
-        )
-        self._lines("tabs").show([row])
-
-    def _draw_footer(self) -> None:
-        self._lines("footer").show([footer(hints(self.place.zone), self.app.size.width, self._palette)])
-
-    def _draw_list(self) -> None:
-        """Draw the part of the stage list that holds the chosen stage."""
-        height = self._body_height
-        layout = list_layout(self._list, self.app.size.width)
-        at = next(i for i, line in enumerate(self._list) if line.index == self.place.index)
-        above = min(_MARGIN, (height - 1) // 2)
-        top = min(self._list_top, at - above)
-        top = max(top, at + above - height + 1)
-        self._list_top = top = max(0, min(top, len(self._list) - height))
-        rule = Segment("|" if self._palette.profile.ascii else "│", self._palette.faint)
-        active = self.place.zone == "stages"
-        rows: list[Row] = [
-            [
-                *list_row(
-                    line,
-                    layout,
-                    chosen=line.index == self.place.index,
-                    active=active,
-                    palette=self._palette,
-                ),
-                rule,
-            ]
-            for line in self._list[top : top + height]
-        ]
-        blank: Row = [Segment(" " * layout.width, self._palette.plain), rule]
-        self._lines("stages").show(rows + [blank] * (height - len(rows)))
+        self._drawing.tabs(PANES, "1", status, self._problem)
 
     def _draw_stage(self) -> None:
-        """Draw the chosen stage with its values, or say that they are on their way."""
+        """Draw the chosen stage with its values, or its heading while they are on their way."""
         if self._shown is None:
-            self._draw_without_values("")
-            return
-        from tui_gpt.views.stage_panel import stage_panel  # numpy; imported by the worker
-
-        run, shown = self.place.run, self._shown
-        panel = stage_panel(
-            shown.tensor,
-            shown.found,
-            run.model.config,
-            run.tokens,
-            vocabulary=self._vocabulary(),
-            head=self.place.head,
-            cell=self.place.cell,
-            dense=self.place.dense,
-            top=self._top,
-            left=self._left,
-            width=self._stage_width,
-            height=self._body_height,
-            palette=self._palette,
-        )
-        self._top, self._left, self._page = panel.top, panel.left, panel.page
-        self._lines("stage").show(panel.rows)
-        row = reading(
-            shown.tensor,
-            self.place.head,
-            self.place.cell,
-            run.tokens,
-            self._vocabulary(),
-            self._palette,
-        )
-        self._lines("reading").show([padded(row, self.app.size.width, self._palette.plain)])
-
-    def _draw_without_values(self, reason: str) -> None:
-        """Draw the heading of the chosen stage alone, with the reason where there is one."""
-        width = self._stage_width
-        rows = heading(
-            self.place.stage,
-            self.place.run.model.config,
-            head=self.place.head,
-            width=width,
-            palette=self._palette,
-        )
-        if reason:
-            text = spoken(harmless(reason), self._palette.profile.glyphs)
-            rows.append(padded([Segment(text, self._palette.problem)], width, self._palette.plain))
-        blank: Row = [Segment(" " * width, self._palette.plain)]
-        self._lines("stage").show(rows + [blank] * (self._body_height - len(rows)))
-        self._lines("reading").show([[Segment(" " * self.app.size.width, self._palette.plain)]])
+            self._drawing.heading(self.place)
+        else:
+            self._drawing.stage(self.place, self._shown, self._vocabulary())
 
     def _vocabulary(self) -> Callable[[int], Token] | None:
         if self._session is None:
             return None
         return self._session.source.tokenizer.token
-
-    def _lines(self, name: str) -> Lines:
-        return self.query_one(f"#{name}", Lines)
 
 
 def _at_largest(place: Place, tensor: StageTensor) -> Place:

@@ -58,12 +58,12 @@ class PromptField(TextArea):
             # Something followed the Enter at once: it was the end of a pasted line.
             self._enter.stop()
             self._enter = None
-            self.insert("\n")
+            self._type("\n")
         if event.key != "enter":
             await self._edit(event)
             return
         if burst:
-            self.insert("\n")
+            self._type("\n")
         else:
             self._enter = self.set_timer(_BURST, self._submit)
 
@@ -77,7 +77,7 @@ class PromptField(TextArea):
         if bindings:
             await self.app.run_action(bindings[0].action, self)
         elif event.is_printable and event.character is not None:
-            self.replace(event.character, *self.selection)
+            self._type(event.character)
 
     def _submit(self) -> None:
         self._enter = None
@@ -87,11 +87,16 @@ class PromptField(TextArea):
         # Terminals send Return for the line ends of a paste.
         event.prevent_default()
         event.stop()
-        self.replace(_LINE_END.sub("\n", event.text), *self.selection)
+        self._type(_LINE_END.sub("\n", event.text))
+
+    def _type(self, text: str) -> None:
+        """Put text in the place of the selection, the cursor behind it."""
+        start, end = sorted(self.selection)
+        self.replace(text, start, end, maintain_selection_offset=False)
 
     def action_new_line(self) -> None:
         """Start a new line at the cursor."""
-        self.insert("\n")
+        self._type("\n")
 
 
 class PromptEditor(Dialog):

@@ -92,7 +92,9 @@ class Work:
             try:
                 path = bundled_recording(run.model.name, run.prompt)
                 if path is not None:
-                    self._post(TraceReady(session, _open(path), recorded=True))
+                    trace = _open(path)
+                    go_on()
+                    self._post(TraceReady(session, trace, recorded=True))
                     return
                 use_threads(self._n_threads)
                 go_on()

@@ -201,8 +201,8 @@ class _Builder:
         pre = config.norm == "pre"
         if name == "pos_embed" and config.positions == "sinusoidal":
             return (
-                "sinusoid of each position",
-                "sin(pos·ω) at 2i, cos(pos·ω) at 2i+1, ω = 10000^(−2i/C)",
+                "sin(pos·ω) at 2i, cos(pos·ω) at 2i + 1",
+                "ω = 10000^(−2i/C)",
             )
         if name == "resid_pre":
             if layer == 0:
@@ -320,12 +320,12 @@ _AXES: dict[ActivationName, tuple[Axis, ...]] = {
 }
 
 _ACTIVATIONS: dict[Activation, tuple[str, str]] = {
-    "gelu": ("GELU, the exact form", "x · Φ(x), x = mlp_pre"),
+    "gelu": ("GELU of x = mlp_pre, the exact form", "x · Φ(x)"),
     "gelu_tanh": (
-        "GELU, the tanh form",
-        "½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), x = mlp_pre",
+        "GELU of x = mlp_pre, the tanh form",
+        "½x(1 + tanh(√(2/π)(x + 0.044715x³)))",
     ),
-    "relu": ("ReLU", "max(0, mlp_pre)"),
+    "relu": ("ReLU of x = mlp_pre", "max(0, x)"),
 }
 
 _PLAIN_OPERATIONS: dict[ActivationName, tuple[str, str]] = {
@@ -368,79 +368,46 @@ _READS_POST: dict[ActivationName, tuple[ActivationName, ...]] = {
 }
 
 _TOPICS: dict[ActivationName, tuple[str, str]] = {
-    "tokens": (
-        "The text as numbers: one id for each piece the tokenizer knows",
-        "Module 7.6, step 1",
-    ),
-    "embed": (
-        "Each id becomes a vector, the same one wherever the token stands",
-        "Module 7.6, step 2",
-    ),
-    "pos_embed": (
-        "Without it, attention could not tell first from last",
-        "Module 7.1",
-    ),
+    "tokens": ("The text as numbers: one id for each piece", "Module 7.6, step 1"),
+    "embed": ("Each id becomes a vector, wherever it stands", "Module 7.6, step 2"),
+    "pos_embed": ("Lets attention tell first from last", "Module 7.1"),
     "resid_pre": (
-        "The stream that every sub-layer reads from and adds to",
-        "Module 7.2; chapter 4, residual connections",
+        "What every sub-layer reads and adds to",
+        "Module 7.2; chapter 4, residuals",
     ),
     "ln_1": (
-        "Each token's vector is brought to mean 0, variance 1, then scaled and shifted",
+        "Brings each token to mean 0, variance 1",
         "Module 7.3; chapter 4, layer norm; blog 02",
     ),
     "q": ("What each position is looking for", "Module 6; chapter 3"),
     "k": ("What each position offers to be found by", "Module 6; chapter 3"),
     "v": ("What each position hands over when it is attended to", "Module 6; chapter 3"),
-    "attn_scores": (
-        "How well each query fits each earlier key, before the softmax",
-        "Module 6; chapter 3",
-    ),
+    "attn_scores": ("How well each query fits each earlier key", "Module 6; chapter 3"),
     "pattern": (
         "Where each position reads from: every row adds up to 1",
         "Module 6; chapter 3",
     ),
-    "z": (
-        "The values each head gathered, weighted by its pattern",
-        "Module 7.4, why a feed-forward network; chapter 3",
-    ),
-    "attn_out": (
-        "What attention writes into the stream",
-        "Module 7.2; chapter 4, one block",
-    ),
+    "z": ("The values each head gathered", "Module 7.4; chapter 3"),
+    "attn_out": ("What attention writes into the stream", "Module 7.2; chapter 4, one block"),
     "resid_mid": (
-        "The stream after attention: added to, never overwritten",
-        "Module 7.2; chapter 4, residual connections; blog 05",
+        "The stream after attention, added to",
+        "Module 7.2; chapter 4, residuals; blog 05",
     ),
-    "ln_2": (
-        "The same normalisation again, on the second half of the block",
-        "Module 7.3; chapter 4, layer norm; blog 02",
-    ),
+    "ln_2": ("The same normalisation, once more", "Module 7.3; chapter 4, layer norm; blog 02"),
     "mlp_pre": (
-        "Each token alone, spread over the hidden units",
-        "Module 7.4; chapter 4, the feed-forward network; blog 04",
+        "Spreads each token over hidden units",
+        "Module 7.4; chapter 4, FFN; blog 04",
     ),
-    "mlp_post": (
-        "The nonlinearity: which hidden units fire for this token",
-        "Module 7.4; chapter 4, GELU; blog 03",
-    ),
+    "mlp_post": ("Which hidden units fire for this token", "Module 7.4; chapter 4, GELU; blog 03"),
     "mlp_out": (
-        "What the feed-forward network writes into the stream",
-        "Module 7.4; chapter 4, the feed-forward network; blog 04",
+        "What hidden units write to the stream",
+        "Module 7.4; chapter 4, FFN; blog 04",
     ),
-    "resid_post": (
-        "The stream after both additions",
-        "Module 7.2; chapter 4, one block; blog 05",
-    ),
+    "resid_post": ("The stream after both additions", "Module 7.2; chapter 4, one block; blog 05"),
     "ln_final": (
         "One last normalisation before the scores",
         "Module 7.3; chapter 4, the whole model",
     ),
-    "logits": (
-        "How strongly each vocabulary entry is proposed as the next token",
-        "Module 7.5; chapter 4, the whole model; blog 07",
-    ),
-    "probs": (
-        "The logits as probabilities of the next token",
-        "Module 7.5; blog 07",
-    ),
+    "logits": ("How strongly each token is proposed as the next", "Module 7.5; chapter 4; blog 07"),
+    "probs": ("The logits as probabilities of the next token", "Module 7.5; blog 07"),
 }

@@ -70,23 +70,27 @@ def tab_bar(
     return spread(left, [Segment(f" {text} ", style)], width, palette.plain)
 
 
-def footer(hints: Sequence[tuple[str, str]], width: int, palette: Palette) -> Row:
-    """List keys and what they do, as many as fit whole, the first ones first.
+def footer(hints: Sequence[tuple[str, str]], width: int, palette: Palette, *, keep: int = 0) -> Row:
+    """List keys and what they do, as many as fit whole.
 
     Args:
-        hints: (keys, label) in order of importance.
+        hints: (keys, label); the first ones go first where there is little room.
         width: Cells of the row.
         palette: For this terminal.
+        keep: How many of the last ones must stay.
     """
+    glyphs = palette.profile.glyphs
+    written = [(f" {spoken(keys, glyphs)}", f" {words} ") for keys, words in hints]
+    widths = [cell_len(keys) + cell_len(words) for keys, words in written]
+    first_kept = len(written) - keep
+    room = width - sum(widths[first_kept:])
     row: Row = []
-    used = 0
-    for keys, words in hints:
-        keys = spoken(keys, palette.profile.glyphs)
-        cells = cell_len(keys) + cell_len(words) + 3
-        if used + cells > width:
-            break
-        row += [Segment(f" {keys}", palette.bar_key), Segment(f" {words} ", palette.bar)]
-        used += cells
+    for i, (keys, words) in enumerate(written):
+        if i < first_kept:
+            room -= widths[i]
+            if room < 0:
+                continue
+        row += [Segment(keys, palette.bar_key), Segment(words, palette.bar)]
     return padded(row, width, palette.bar)
 
 

@@ -340,6 +340,8 @@ def _column_header(
             style = palette.accent if column == chosen else palette.faint
             line.append(Segment(fit(text[:cell] if cell == 1 else text, cell, glyphs), style))
         return line
+    if matrix.whole:
+        return [*line, Segment(f"{'id':>{cell - 1}} ", palette.faint)]
     digits = len(str(max(columns, default=0))) + 1
     step = next(size for size in (1, 2, 5, 10, 20, 50, 100) if size * cell >= digits)
     ruler = ""

@@ -18,6 +18,9 @@ from tui_gpt.views.rows import Row, padded
 NAME_WIDTH = 11
 """Cells of the longest name, attn_scores."""
 
+_MARGIN = 2
+"""Lines kept in sight above and below the chosen one."""
+
 _BEFORE: dict[ActivationName, str] = {"embed": "│  ", "pos_embed": "│ ╷"}
 _PRE: dict[ActivationName, str] = {
     "ln_1": "├─╮",
@@ -98,6 +101,60 @@ def list_layout(lines: tuple[ListLine, ...], width: int) -> ListLayout:
     shape = max(len(line.shape) for line in lines)
     parameters = max(len(line.parameters) for line in lines)
     return ListLayout(shape if width >= 56 else 0, parameters if width >= 76 else 0)
+
+
+def first_line(before: int, lines: tuple[ListLine, ...], index: int, height: int) -> int:
+    """Move the list as little as needed to keep a stage in sight with some around it.
+
+    Args:
+        before: The first line shown so far.
+        lines: The whole list.
+        index: The chosen stage, in the stage table.
+        height: Lines that are shown.
+
+    Returns:
+        The first line to show.
+    """
+    at = next(i for i, line in enumerate(lines) if line.index == index)
+    margin = min(_MARGIN, (height - 1) // 2)
+    first = max(min(before, at - margin), at + margin - height + 1)
+    return max(0, min(first, len(lines) - height))
+
+
+def list_rows(
+    lines: tuple[ListLine, ...],
+    layout: ListLayout,
+    *,
+    first: int,
+    height: int,
+    index: int,
+    active: bool,
+    palette: Palette,
+) -> list[Row]:
+    """Draw the part of the list that is in sight, a rule at its right.
+
+    Args:
+        lines: The whole list.
+        layout: Which parts of a line are shown.
+        first: The first line in sight.
+        height: Rows to return; blank ones follow the last line.
+        index: The chosen stage, in the stage table.
+        active: The list has the arrow keys.
+        palette: For this terminal.
+
+    Returns:
+        Rows of exactly `layout.width + 1` cells.
+    """
+    rule = Segment("|" if palette.profile.ascii else "│", palette.faint)
+    rows = [
+        [
+            *list_row(line, layout, chosen=line.index == index, active=active, palette=palette),
+            rule,
+        ]
+        for line in lines[first : first + height]
+    ]
+    blank: Row = [Segment(" " * layout.width, palette.plain), rule]
+    return rows + [blank] * (height - len(rows))
 
 
 def list_row(

@@ -11,6 +11,7 @@ from tui_gpt.config import GPTConfig
 from tui_gpt.records.tensors import StageTensor, Statistics
 from tui_gpt.records.tokens import Token
 from tui_gpt.views.heatmap import (
+    Matrix,
     frame_for,
     heatmap_rows,
     legend,
@@ -18,7 +19,7 @@ from tui_gpt.views.heatmap import (
     scrolled,
 )
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import Row
+from tui_gpt.views.rows import Row, padded
 from tui_gpt.views.stage_text import heading, legend_row
 
 
@@ -79,12 +80,20 @@ def stage_panel(
     rows += heatmap_rows(
         matrix, frame, top=top, left=left, cursor=cell, width=width, palette=palette
     )
-    if not matrix.whole and found.minimum is not None and found.maximum is not None:
-        low, high = (0.0, 1.0) if matrix.sequential else (found.minimum, found.maximum)
-        scale = legend(matrix, low, high, palette)
-    else:
-        scale = [Segment("ids are names: no scale", palette.faint)]
     blank: Row = [Segment(" " * width, palette.plain)]
     rows += [blank] * (height - len(rows) - 1)
-    rows.append(legend_row(scale, found, width, palette))
+    if matrix.whole:
+        words = "ids are names, not amounts: no scale"
+        rows.append(padded([Segment(words, palette.faint)], width, palette.plain))
+    else:
+        rows.append(legend_row(_scale(matrix, found, palette), found, width, palette))
     return Panel(rows, top, left, frame.rows)
+
+
+def _scale(matrix: Matrix, found: Statistics, palette: Palette) -> Row:
+    """Draw the scale over the values there are, or over the fixed range of probabilities."""
+    if matrix.sequential:
+        return legend(matrix, 0.0, 1.0, palette)
+    if found.minimum is None or found.maximum is None:
+        return [Segment("no finite value", palette.problem)]
+    return legend(matrix, found.minimum, found.maximum, palette)

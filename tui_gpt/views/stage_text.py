@@ -12,7 +12,7 @@ from tui_gpt.records.stages import POSITION_AXES, ActivationName, Axis, Stage
 from tui_gpt.records.tokens import Token
 from tui_gpt.views.numbers import exact, short
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import Row, padded, spread
+from tui_gpt.views.rows import Row, padded, spread, width_of
 from tui_gpt.views.text import label, spoken
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ _TITLES: dict[ActivationName, str] = {
     "attn_out": "attention output",
     "resid_mid": "stream after attention",
     "ln_2": "LayerNorm 2",
-    "mlp_pre": "hidden units, before",
-    "mlp_post": "hidden units, after",
+    "mlp_pre": "hidden pre-activations",
+    "mlp_post": "hidden activations",
     "mlp_out": "feed-forward output",
     "resid_post": "stream leaving",
     "ln_final": "final LayerNorm",
@@ -101,15 +101,26 @@ def heading(
 
 
 def legend_row(scale: Row, found: Statistics, width: int, palette: Palette) -> Row:
-    """Put the scale, the mean and the standard deviation on one line of exactly `width` cells."""
-    numbers = f"  mean {short(found.mean)} std {short(found.std)}"
-    notes = ""
-    if found.masked:
-        notes += f"  {found.masked} masked"
-    row = [*scale, Segment(numbers + notes, palette.plain)]
+    """Put the scale, the mean and the standard deviation on one line of exactly `width` cells.
+
+    Args:
+        scale: From `legend`, or words where there is none.
+        found: The tensor's statistics.
+        width: Cells of the row.
+        palette: For this terminal.
+    """
+    room = width - width_of(scale)
+    notes: Row = []
     if found.not_finite:
-        row.append(Segment(f"  {found.not_finite} not finite", palette.problem))
-    return padded(row, width, palette.plain)
+        notes.append(Segment(f"  {found.not_finite} not finite", palette.problem))
+    for digits in (3, 2):
+        numbers = f"  mean {short(found.mean, digits)} std {short(found.std, digits)}"
+        if len(numbers) + width_of(notes) <= room:
+            break
+    masked = f"  {found.masked} masked" if found.masked else ""
+    if len(numbers) + width_of(notes) + len(masked) <= room:
+        numbers += masked
+    return padded([*scale, *notes, Segment(numbers, palette.plain)], width, palette.plain)
 
 
 def reading(
