@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 import torch
 
-from tui_gpt.files import BUNDLED_MODELS
+from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT
 from tui_gpt.model.checkpoint import ModelSource, find_model, load_weights, read_card
 from tui_gpt.model.gpt import GPT
 from tui_gpt.model.train import mean_loss
+from tui_gpt.records.recording import Recording
+from tui_gpt.session import Session, bundled_recording
 
 COMMON = frozenset(
     re.findall(
@@ -125,6 +128,20 @@ def greedy(model: GPT, source: ModelSource, prompt: str, count: int) -> str:
         logits = model(torch.tensor([ids[-source.config.block_size :]]))[0, -1]
         ids.append(int(logits.argmax()))
     return "".join(source.tokenizer.characters[i] for i in ids[n_prompt:])
+
+
+def test_the_recording_that_ships_is_of_the_weights_that_ship(source: ModelSource) -> None:
+    file = bundled_recording(source.name, DEFAULT_PROMPT)
+    assert file is not None
+    recording, session = Recording(file), Session(source)
+    assert recording.weights_sha256 == session.weights_sha256()
+    assert recording.run.prompt == DEFAULT_PROMPT
+    trace = session.trace(session.prepare(DEFAULT_PROMPT))
+    assert recording.run.stages == trace.run.stages
+    for stage in trace.run.stages:
+        recorded, live = recording.tensor(stage.id).present(), trace.tensor(stage.id).present()
+        # Another machine adds float32 numbers in another order.
+        np.testing.assert_allclose(recorded, live, rtol=0, atol=1e-4, err_msg=stage.id)
 
 
 def test_every_character_of_the_plays_is_ascii(source: ModelSource) -> None:
