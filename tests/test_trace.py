@@ -22,6 +22,7 @@ from tui_gpt.analysis import summary as summaries_of
 from tui_gpt.analysis.summary import summary
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import (
+    DamagedModel,
     DamagedRecording,
     EmptyPrompt,
     PromptTooLong,
@@ -35,7 +36,7 @@ from tui_gpt.records.stages import find_stage, stage_table
 from tui_gpt.records.tensors import StageTensor, merged, statistics
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import ModelFacts, Run, Trace
-from tui_gpt.session import Session
+from tui_gpt.session import Session, recorded_session
 from tui_gpt.trace.record import BLOCKS_KEPT, LiveTrace, Recorder
 
 IDS = (3, 1, 4, 1, 5, 9, 2, 6)
@@ -417,6 +418,23 @@ def test_a_session_turns_a_prompt_into_numbers(tiny_folder: Path) -> None:
     assert session.parameter("h.0.ln_1.bias").shape == (8,)
     with pytest.raises(UnknownStage, match=r"no parameter 'h\.9\.x'; there"):
         session.parameter("h.9.x")
+
+
+def test_a_recording_leads_back_to_its_model_only_while_the_weights_are_the_same(
+    tmp_path: Path, tiny_folder: Path
+) -> None:
+    session, file = Session.open(str(tiny_folder)), tmp_path / "trace.safetensors"
+    save_recording(file, session.trace(session.prepare("bad")), session.weights_sha256())
+    found = recorded_session(Recording(file))
+    assert found is not None
+    assert found.source.path == tiny_folder
+    weights = tiny_folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x00")
+    assert recorded_session(Recording(file)) is None
+    weights.unlink()
+    assert recorded_session(Recording(file)) is None
+    with pytest.raises(DamagedModel, match=r"cannot read .*model\.safetensors: No such file"):
+        session.weights_sha256()
 
 
 def test_a_prompt_longer_than_the_context_is_refused_or_its_end_kept(tiny_folder: Path) -> None:

@@ -6,19 +6,19 @@ prompt is answered at once; torch is imported with the first numbers.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_gpt.errors import (
+    DamagedModel,
     EmptyPrompt,
     PromptTooLong,
     TuiGPTError,
     UnknownStage,
     UnknownTokenId,
 )
-from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets
+from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets, regular_size
 from tui_gpt.model.checkpoint import ModelSource, find_model, read_card, weights_file
 from tui_gpt.records.stages import Parameter, stage_table
 from tui_gpt.records.tokens import Token, joined_text
@@ -143,9 +143,20 @@ class Session:
         )
 
     def weights_sha256(self) -> str:
-        """Name the weights: the SHA-256 of their file."""
-        with weights_file(self.source).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        """Name the weights: the SHA-256 of their file.
+
+        Raises:
+            DamagedModel: There is no such file, or it may not be read.
+        """
+        import hashlib  # OpenSSL, which the first frame has no use for
+
+        path = weights_file(self.source)
+        try:
+            regular_size(path)
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise DamagedModel(f"cannot read {path}: {error.strerror}") from error
 
     def _loaded(self) -> GPT:
         self.load()
@@ -195,6 +206,7 @@ def recorded_session(recording: Recording) -> Session | None:
     """Open the model a recording came from, if it is here and has the same weights."""
     try:
         session = Session.open(recording.run.model.name)
+        same = session.weights_sha256() == recording.weights_sha256
     except TuiGPTError:
         return None
-    return session if session.weights_sha256() == recording.weights_sha256 else None
+    return session if same else None
