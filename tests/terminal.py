@@ -21,10 +21,14 @@ EXPLORER = (sys.executable, "-m", "tui_gpt")
 
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 HOME, END, PAGE_UP, PAGE_DOWN = "\x1b[H", "\x1b[F", "\x1b[5~", "\x1b[6~"
-ENTER, TAB, BACKSPACE, CTRL_C = "\r", "\t", "\x7f", "\x03"
+ENTER, TAB, BACKSPACE, CTRL_C, CTRL_G = "\r", "\t", "\x7f", "\x03", "\x07"
+PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 
 # pyte takes private CSI sequences it does not know for text.
 _PRIVATE = re.compile(rb"\x1b\[[<>=?][0-9;]*(?:\$p|[a-gi-km-zA-Z])")
+
+_UNFINISHED = re.compile(rb"\x1b(?:\[[<>=?]?[0-9;]*\$?)?\Z")
+"""A sequence whose end is still on its way."""
 
 RESTORED = (b"\x1b[?1049l", b"\x1b[?25h")
 """What leaves the alternate screen and shows the cursor again."""
@@ -44,6 +48,7 @@ class Terminal:
         self.screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self.screen)
         self.received = bytearray()
+        self._pending = b""
         self.started = time.monotonic()
         self._code: int | None = None
         environment = {
@@ -71,6 +76,14 @@ class Terminal:
     def text(self) -> str:
         """The screen, line by line."""
         return "\n".join(self.screen.display)
+
+    @property
+    def line_discipline(self) -> list[object]:
+        """The terminal's own settings: echo, signals, flow control."""
+        return list(termios.tcgetattr(self._fd))
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
 
     def resize(self, columns: int, lines: int) -> None:
         self.screen.resize(lines, columns)
@@ -136,5 +149,8 @@ class Terminal:
         if not chunk:
             return None
         self.received += chunk
-        self._stream.feed(_PRIVATE.sub(b"", chunk))
+        whole = self._pending + chunk
+        cut = _UNFINISHED.search(whole)
+        self._pending = whole[cut.start() :] if cut else b""
+        self._stream.feed(_PRIVATE.sub(b"", whole[: cut.start()] if cut else whole))
         return len(chunk)

@@ -27,7 +27,7 @@ def explorer(model: str) -> ExplorerApp:
         run,
         bundled_recording(model, DEFAULT_PROMPT),
         "blocks.0.pattern",
-        known_models(),
+        known_models,
     )
     return ExplorerApp(opening, TerminalProfile(), n_threads=1)
 

@@ -58,8 +58,8 @@ class Opening:
     recording: Path | None
     """Holds the run's numbers, if there is one."""
     stage_id: str
-    models: tuple[ModelFacts, ...]
-    """What can be chosen without a path."""
+    models: Callable[[], tuple[ModelFacts, ...]]
+    """Lists what can be chosen without a path, when it is asked for."""
     crop: bool = False
     """Prompts that are too long keep their end."""
 
@@ -284,7 +284,7 @@ class MainScreen(Screen[None]):
         prompt = self.place.run.prompt
         await self.app.push_screen(
             ModelChooser(
-                self._models,
+                self._models(),
                 self.place.run.model.name,
                 self._palette,
                 lambda name: self._work.open_model(name, prompt, crop=self._crop),

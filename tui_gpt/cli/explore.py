@@ -53,7 +53,7 @@ def explore(
             run = session.prepare_ids(prompt.ids, crop=prompt.crop)
         path = bundled_recording(run.model.name, run.prompt)
     find_stage(run.stages, stage)
-    opening = Opening(session, run, path, stage, known_models(), prompt.crop)
+    opening = Opening(session, run, path, stage, known_models, prompt.crop)
     _run(opening, common)
 
 

@@ -7,7 +7,6 @@ no character replaced. Special tokens are never read out of a text.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from functools import cached_property
@@ -181,6 +180,8 @@ class GPT2Tokenizer:
         return ranks
 
     def _read(self, name: str) -> bytes:
+        import hashlib  # OpenSSL, which the first frame has no use for
+
         path = self._folder / name
         try:
             content = read_regular(path)

@@ -1,0 +1,106 @@
+"""The explorer on a terminal, with the parts of its screen by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyte.screens
+from terminal import CTRL_G, DOWN, ENTER, EXPLORER, Terminal
+
+LIST_WIDTH = 35
+"""Cells of the stage list at 80 columns, without its rule."""
+
+
+class Explorer(Terminal):
+    """`tui-gpt explore`, opened and showing the values of its first stage."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        size: tuple[int, int] = (80, 24),
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = EXPLORER,
+    ) -> None:
+        command = (*command, "explore", *arguments) if arguments else command
+        super().__init__(command, size=size, env=env)
+        try:
+            self.wait_for(lambda _: bool(self.reading))
+        except BaseException:
+            self.__exit__()
+            raise
+
+    @property
+    def title(self) -> str:
+        return self._row(0)
+
+    @property
+    def status(self) -> str:
+        return self._row(1)
+
+    @property
+    def stages(self) -> str:
+        """The stage list."""
+        return "\n".join(row[:LIST_WIDTH] for row in self.screen.display[2:-2])
+
+    @property
+    def chosen(self) -> str:
+        """The row of the list that is marked, without its mark."""
+        return next(row[1:] for row in self.stages.splitlines() if row[0] in "▸>").strip()
+
+    @property
+    def panel(self) -> list[str]:
+        """What is right of the list."""
+        return [row[LIST_WIDTH + 1 :].rstrip() for row in self.screen.display[2:-2]]
+
+    @property
+    def reading(self) -> str:
+        """The cell that is read aloud."""
+        return self._row(-2)
+
+    @property
+    def footer(self) -> str:
+        return self._row(-1)
+
+    def background(self, y: int) -> list[str]:
+        """The background colours of a screen row."""
+        row: dict[int, pyte.screens.Char] = self.screen.buffer[y % self.screen.lines]
+        return [row[x].bg for x in range(self.screen.columns)]
+
+    def wait_until_loaded(self) -> None:
+        """Wait for torch and the weights, which are fetched after the first picture."""
+        self.wait_for("loading torch")
+        self.wait_for(lambda _: "loading torch" not in self.text)
+
+    def run_prompt(self, prompt: str) -> None:
+        """Type a prompt of one line in place of the old one, and wait for its numbers."""
+        self.open_prompt()
+        self.type(prompt)
+        self.send(ENTER)
+        self.wait_for(lambda _: "Your prompt" not in self.text)
+        self.wait_for(lambda _: "computed here" in self.status and bool(self.reading))
+
+    def open_prompt(self) -> None:
+        self.send("p")
+        self.wait_for("Your prompt")
+
+    def type(self, text: str) -> None:
+        """Type as a person does, so that a following Enter is not taken for a part of it."""
+        self.send(text)
+        self.settle(quiet=0.1)
+
+    def close_dialog(self) -> None:
+        self.send(CTRL_G)
+        self.wait_for(lambda _: bool(self.reading) and "Ctrl+G" not in self.text)
+
+    def choose_model(self, name: str) -> None:
+        """Open the other bundled model from the list."""
+        self.send("m")
+        self.wait_for("Open a model")
+        self.send({"shakespeare": "\x1b[A", "shakespeare-2017": DOWN}[name])
+        self.settle(quiet=0.1)
+        self.send(ENTER)
+        self.wait_for(lambda _: f" {name} " in self.title and bool(self.reading))
+
+    def _row(self, y: int) -> str:
+        row: str = self.screen.display[y]
+        return row.strip()

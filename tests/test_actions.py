@@ -1,0 +1,58 @@
+"""Every action is in one registry, can be reached, and is explained."""
+
+from __future__ import annotations
+
+import pytest
+from explorer import Explorer
+from terminal import DOWN
+
+from tui_gpt.app.actions import ACTIONS, Action, help_groups, hints, key_name
+from tui_gpt.app.main_screen import MainScreen
+
+TAKEN = {f"ctrl+{letter}" for letter in "abhijmqsz"} | {"escape"}
+"""Keys that terminals, tmux and screen keep, or cannot tell from others."""
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
+def test_an_action_can_be_done_with_a_key_that_arrives(action: Action) -> None:
+    assert set(action.keys) - TAKEN
+    moves = action.zone is not None  # the arrow keys ask the zone what they mean
+    assert hasattr(MainScreen, "action_move" if moves else f"action_{action.id}")
+    assert action.help.endswith(".")
+    assert len(action.label.split()) <= 2
+
+
+def test_a_key_does_one_thing_in_each_zone() -> None:
+    for zone in ("stages", "cells"):
+        keys = [key for action in ACTIONS if action.zone in (None, zone) for key in action.keys]
+        assert len(keys) == len(set(keys))
+
+
+def test_no_action_is_defined_twice_or_left_out_of_the_help() -> None:
+    ids = [action.id for action in ACTIONS]
+    assert len(ids) == len(set(ids))
+    assert sorted(action.id for _, actions in help_groups() for action in actions) == sorted(ids)
+
+
+def test_the_footer_joins_keys_of_one_label_and_names_the_other_zone() -> None:
+    assert hints("stages")[0] == ("↑↓", "stage")
+    assert ("[ ]", "head") in hints("stages")
+    assert ("Tab", "cells") in hints("stages")
+    assert hints("cells")[0] == ("↑↓←→", "cell")
+    assert ("Tab", "stages") in hints("cells")
+    assert hints("cells")[-1] == ("q", "quit")
+
+
+def test_the_help_on_screen_shows_every_action() -> None:
+    with Explorer() as explorer:
+        explorer.send("?")
+        explorer.wait_for("How to use tui-gpt")
+        seen: set[str] = set()
+        for _ in range(60):
+            explorer.press(DOWN, quiet=0.03)
+            seen |= {" ".join(row.split()) for row in explorer.screen.display}
+        for action in ACTIONS:
+            keys = " ".join(key_name(key) for key in action.keys)
+            assert f"{keys} {action.help}" in seen
+        explorer.send("?")
+        explorer.wait_for(lambda _: bool(explorer.reading))
