@@ -8,21 +8,22 @@ marks of their own. A cell that is wide enough holds its number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tui_gpt.records.stages import POSITION_AXES, Axis
-from tui_gpt.records.tensors import StageTensor, Values
-from tui_gpt.records.tokens import Token
+from tui_gpt.records.tensors import Values
+from tui_gpt.views.matrix import Matrix, matrix_of
 from tui_gpt.views.numbers import short
 from tui_gpt.views.palette import DIVERGING_LEVELS, SEQUENTIAL_LEVELS, Mark, Palette
 from tui_gpt.views.rows import Row, padded
-from tui_gpt.views.text import fit, label
+from tui_gpt.views.text import fit
+
+__all__ = ["Frame", "Matrix", "frame_for", "heatmap_rows", "legend", "matrix_of", "scrolled"]
 
 NUMBER_CELL = 8
 """Cells a number needs, the blank after it included."""
@@ -31,28 +32,7 @@ _MASKED, _NAN, _ABOVE, _BELOW = 100, 101, 102, 103
 """Codes beside the levels, for cells that have none."""
 
 _LONGEST_LABEL = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """The two axes of a tensor that are drawn, with a name for each row and column."""
-
-    values: Values
-    """(rows, columns)."""
-    masked: NDArray[np.bool_] | None
-    """(rows, columns), True where there is no value."""
-    row_labels: tuple[str, ...]
-    column_label: Callable[[int], str] | None
-    """Names a column by its token; None where columns are counted."""
-    sequential: bool
-    """From 0 to 1; otherwise both ways from 0."""
-    bound: float
-    """The magnitude drawn strongest."""
-
-    @property
-    def whole(self) -> bool:
-        """True for token ids: they are names and not amounts, so they are never coloured."""
-        return self.values.dtype.kind == "i"
+_FEW = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,52 +48,10 @@ class Frame:
     """Two matrix rows in each line, as half blocks."""
 
 
-def matrix_of(
-    tensor: StageTensor,
-    head: int,
-    tokens: tuple[Token, ...],
-    vocabulary: Callable[[int], Token] | None,
-    palette: Palette,
-) -> Matrix:
-    """Take the matrix of one head, or the only one there is.
-
-    Args:
-        tensor: Any stage.
-        head: Which matrix, where the stage has heads.
-        tokens: Of the run, for labels.
-        vocabulary: Gives the token of an id, where the vocabulary is at hand.
-        palette: Decides how labels are written.
-    """
-    stage, values, masked = tensor.stage, tensor.values, tensor.masked
-    axes = stage.axes
-    if axes[0] == "H":
-        values, axes = values[head], axes[1:]
-        masked = None if masked is None else masked[head]
-    if len(axes) == 1:
-        values = values[:, None]
-    names = tuple(label(token, palette.profile.glyphs) for token in tokens)
-    rows = range(tensor.first, tensor.first + values.shape[0])
-    digits = len(str(len(tokens) - 1))
-    row_labels = tuple(
-        f"{i:>{digits}} {names[i]}" if axes[0] in POSITION_AXES else str(i) for i in rows
-    )
-    column_axis: Axis | None = axes[1] if len(axes) == 2 else None
-    sequential = stage.name in ("pattern", "probs")
-    return Matrix(
-        values,
-        masked,
-        row_labels,
-        _namer(column_axis, names, vocabulary, palette),
-        sequential,
-        1.0 if sequential else _largest(tensor),
-    )
-
-
 def frame_for(matrix: Matrix, width: int, height: int, *, dense: bool = False) -> Frame:
     """Decide how a matrix is drawn in a space, its line of column labels included."""
-    longest = max(len(name) for name in matrix.row_labels)
-    label_width = min(longest, _LONGEST_LABEL) + 1
-    n_rows, n_columns = matrix.values.shape
+    label_width = _label_width(matrix) + 1
+    n_rows, n_columns = matrix.shape
     lines = max(0, height - 1)
     if dense and not matrix.whole:
         label_width = 2 * (label_width - 1) + 2
@@ -162,16 +100,17 @@ def heatmap_rows(
         width: Cells of each row that is returned.
         palette: For this terminal.
     """
-    columns = range(left, min(left + frame.columns, matrix.values.shape[1]))
+    n_rows, n_columns = matrix.shape
+    columns = range(left, min(left + frame.columns, n_columns))
     marks = _marks(matrix, palette)
     rows = [_column_header(matrix, frame, columns, cursor[1], palette)]
-    last = min(top + frame.rows, matrix.values.shape[0])
+    last = min(top + frame.rows, n_rows)
     for row in range(top, last, 2 if frame.dense else 1):
         if frame.dense:
             rows.append(_dense_row(matrix, frame, marks, row, columns, cursor, palette))
         else:
             rows.append(_row(matrix, frame, marks, row, columns, cursor, palette))
-    bar = _scroll_bar(len(rows) - 1, top, last - top, matrix.values.shape[0], palette)
+    bar = _scroll_bar(len(rows) - 1, top, last - top, n_rows, palette)
     return [
         [*padded(row, width - 1, palette.plain), end]
         for row, end in zip(rows, [Segment(" ", palette.plain), *bar], strict=True)
@@ -193,27 +132,11 @@ def legend(matrix: Matrix, low: float, high: float, palette: Palette) -> Row:
     ]
 
 
-def _namer(
-    axis: Axis | None,
-    names: tuple[str, ...],
-    vocabulary: Callable[[int], Token] | None,
-    palette: Palette,
-) -> Callable[[int], str] | None:
-    """Choose how columns are named: by prompt token, by vocabulary entry, or by number."""
-    if axis in POSITION_AXES:
-        return names.__getitem__
-    if axis == "V" and vocabulary is not None:
-        return lambda column: label(vocabulary(column), palette.profile.glyphs)
-    return None
-
-
-def _largest(tensor: StageTensor) -> float:
-    """Find the largest finite magnitude of a whole tensor, so that heads compare."""
-    values = tensor.values
-    if values.dtype.kind == "i" or not values.size:
-        return 1.0
-    finite = np.isfinite(values)
-    return float(np.abs(values, where=finite, out=np.zeros_like(values)).max())
+def _label_width(matrix: Matrix) -> int:
+    """Find how wide row labels are; of very many, the ends tell."""
+    labels = matrix.row_labels
+    seen = labels if len(labels) <= _FEW else [*labels[:_FEW], *labels[-_FEW:]]
+    return min(max((cell_len(name) for name in seen), default=1), _LONGEST_LABEL)
 
 
 def _marks(matrix: Matrix, palette: Palette) -> dict[int, Mark]:
@@ -249,9 +172,13 @@ def _codes(values: Values, masked: NDArray[np.bool_] | None, matrix: Matrix) -> 
 
 
 def _codes_of_row(matrix: Matrix, row: int, columns: range) -> list[int]:
+    """Give the codes of one row's part; a row that is not held has no values yet."""
+    held = row - matrix.first
+    if not 0 <= held < matrix.values.shape[0]:
+        return [_MASKED] * len(columns)
     part = slice(columns.start, columns.stop)
-    masked = None if matrix.masked is None else matrix.masked[row : row + 1, part]
-    codes: list[int] = _codes(matrix.values[row : row + 1, part], masked, matrix)[0].tolist()
+    masked = None if matrix.masked is None else matrix.masked(range(row, row + 1), columns)
+    codes: list[int] = _codes(matrix.values[held : held + 1, part], masked, matrix)[0].tolist()
     return codes
 
 
@@ -291,7 +218,7 @@ def _number(matrix: Matrix, row: int, column: int, code: int, cell_width: int, m
     """Write a cell's number right-aligned, or its mark where it has none."""
     if code == _MASKED:
         return mark.glyph * cell_width
-    return f"{short(matrix.values[row, column].item()):>{cell_width - 1}} "
+    return f"{short(matrix.values[row - matrix.first, column].item()):>{cell_width - 1}} "
 
 
 def _dense_row(
@@ -304,7 +231,7 @@ def _dense_row(
     palette: Palette,
 ) -> Row:
     """Draw two matrix rows in one line: the upper half of each cell and the lower one."""
-    below = row + 1 < matrix.values.shape[0]
+    below = row + 1 < matrix.shape[0]
     half = frame.label_width // 2 - 1
     line: Row = []
     for i in (row, row + 1):

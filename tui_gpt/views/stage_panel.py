@@ -72,7 +72,7 @@ def stage_panel(
     matrix = matrix_of(tensor, head, tokens, vocabulary, palette)
     halves = dense and palette.profile.colour in ("truecolor", "256") and not palette.profile.ascii
     frame = frame_for(matrix, width, height - len(rows) - 1, dense=halves)
-    n_rows, n_columns = matrix.values.shape
+    n_rows, n_columns = matrix.shape
     top = scrolled(top, cell[0], frame.rows, n_rows)
     left = scrolled(left, cell[1], frame.columns, n_columns)
     if frame.dense:
