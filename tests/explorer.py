@@ -45,7 +45,8 @@ class Explorer(Terminal):
     @property
     def chosen(self) -> str:
         """The row of the list that is marked, without its mark."""
-        return next(row[1:] for row in self.stages.splitlines() if row[0] in "▸>").strip()
+        marked = (row[1:] for row in self.stages.splitlines() if row[0] in "▸>")
+        return next(marked, "").strip()
 
     @property
     def panel(self) -> list[str]:

@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Self
 
 import pyte
 
@@ -62,7 +63,7 @@ class Terminal:
             os.execvpe(command[0], list(command), environment)
         self._set_size(columns, lines)
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
