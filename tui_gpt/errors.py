@@ -42,6 +42,10 @@ class UnknownStage(TuiGPTError):
     """The model has no stage, head or parameter of that name."""
 
 
+class UnknownCell(TuiGPTError):
+    """A stage has no cell at that index."""
+
+
 class MissingStage(TuiGPTError):
     """A stage exists but could not be recorded; the message is the reason."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_gpt.model.gpt import GPT
+    from tui_gpt.records.explanation import Explanation
     from tui_gpt.records.recording import Recording
     from tui_gpt.records.trace import Trace
 
@@ -113,6 +114,23 @@ class Session:
         from tui_gpt.trace.record import LiveTrace
 
         return LiveTrace(run, self._loaded(), self.token, go_on=go_on)
+
+    def explain(self, trace: Trace, stage_id: str, index: tuple[int, ...]) -> Explanation:
+        """Say where one number of a trace of this model comes from.
+
+        Args:
+            trace: Live, or a recording made with these weights.
+            stage_id: An id of the stage table.
+            index: One number an axis of the stage, from 0.
+
+        Raises:
+            UnknownStage: The model has no such stage.
+            UnknownCell: The stage has no such cell.
+            MissingStage: The stage, or one that it reads, could not be recorded.
+        """
+        from tui_gpt.analysis.explain import explain
+
+        return explain(trace, self.parameter, stage_id, index)
 
     def parameter(self, name: str) -> NDArray[np.float32]:
         """Give one parameter's values, in the shape of the stage table.

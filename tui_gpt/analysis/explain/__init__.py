@@ -1,0 +1,79 @@
+"""Explain any cell of any stage: which operands it follows from, by which formula.
+
+Every explanation reads the cells it needs and no others, so its cost is that of one row,
+whatever the size of the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tui_gpt.analysis.explain.cell import Cell
+from tui_gpt.analysis.explain.elementwise import (
+    activation,
+    embedding,
+    layer_norm,
+    position,
+    stream_sum,
+    token,
+)
+from tui_gpt.analysis.explain.products import linear, mixed_value, score
+from tui_gpt.analysis.explain.softmax import attention, probability
+from tui_gpt.records.explanation import Explanation, check_cell
+from tui_gpt.records.stages import ActivationName, find_stage
+from tui_gpt.records.trace import Trace
+
+__all__ = ["explain"]
+
+
+def explain(
+    trace: Trace,
+    parameter: Callable[[str], NDArray[np.float32]],
+    stage_id: str,
+    index: tuple[int, ...],
+) -> Explanation:
+    """Say where one number comes from.
+
+    Args:
+        trace: Live or recorded.
+        parameter: Gives a parameter of the model by name, in the shape of the stage table.
+        stage_id: An id of the stage table.
+        index: One number an axis of the stage, from 0.
+
+    Raises:
+        UnknownStage: The model has no such stage.
+        UnknownCell: The stage has no such cell.
+        MissingStage: The stage, or one that it reads, could not be recorded.
+    """
+    stage = find_stage(trace.run.stages, stage_id)
+    check_cell(stage, index)
+    with np.errstate(all="ignore"):  # NaN and infinities are values like any others here
+        return _EXPLAINERS[stage.name](Cell.of(trace, parameter, stage, index))
+
+
+_EXPLAINERS: Mapping[ActivationName, Callable[[Cell], Explanation]] = {
+    "tokens": token,
+    "embed": embedding,
+    "pos_embed": position,
+    "resid_pre": stream_sum,
+    "ln_1": layer_norm,
+    "q": linear,
+    "k": linear,
+    "v": linear,
+    "attn_scores": score,
+    "pattern": attention,
+    "z": mixed_value,
+    "attn_out": linear,
+    "resid_mid": stream_sum,
+    "ln_2": layer_norm,
+    "mlp_pre": linear,
+    "mlp_post": activation,
+    "mlp_out": linear,
+    "resid_post": stream_sum,
+    "ln_final": layer_norm,
+    "logits": linear,
+    "probs": probability,
+}
