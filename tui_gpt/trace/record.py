@@ -18,6 +18,7 @@ from tui_gpt.errors import MissingStage
 from tui_gpt.model.gpt import GPT
 from tui_gpt.records.prediction import best_candidates
 from tui_gpt.records.stages import ActivationName, Stage, find_stage
+from tui_gpt.records.stages import stage_id as stage_id_of
 from tui_gpt.records.tensors import StageTensor
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Candidate, Run
@@ -25,7 +26,7 @@ from tui_gpt.records.trace import Candidate, Run
 BLOCKS_KEPT = 2
 """Blocks whose activations stay in memory: the one looked at and the one before."""
 
-_ROWS_TOGETHER = 64
+ROWS_TOGETHER = 64
 """Positions whose logits are computed at once, counted from 0.
 
 The last bits of a matrix product depend on how many rows go into it, so a cell reads the
@@ -78,9 +79,9 @@ class LiveTrace:
 
         recorder = Recorder(is_border)
         with torch.inference_mode():
-            last = model.stream(self._ids, recorder)
-        # What each block reads, and what the last one leaves: n_layer + 1 times (1, T, C).
-        self._borders = (*recorder.seen.values(), last)
+            self._last = model.stream(self._ids, recorder)  # (1, T, C)
+        # What each block reads, (1, T, C); a block whose input was not offered has none.
+        self._borders = {layer: x for (_, layer), x in recorder.seen.items()}
 
     def tensor(self, stage_id: str, rows: tuple[int, int] | None = None) -> StageTensor:
         """Give the values of one stage; see `Trace.tensor`."""
@@ -88,7 +89,7 @@ class LiveTrace:
         first, end = 0, len(self.run.tokens)
         if stage.name in ("logits", "probs"):
             first, end = rows or (first, end)
-            values = self._output_rows(stage.name, first, end)
+            values = self._output_rows(stage, first, end)
         else:
             values = self._activation(stage)
         return StageTensor(stage, values[0].numpy(), first)
@@ -110,33 +111,39 @@ class LiveTrace:
             recorder = Recorder()
             with torch.inference_mode():
                 if stage.name == "ln_final":
-                    self._model.final_norm(self._borders[-1], recorder)
+                    self._model.final_norm(self._last, recorder)
                 else:
                     self._model.embed(self._ids, recorder)
             seen = {name: x for (name, _), x in recorder.seen.items()}
-        if stage.name not in seen:
-            raise MissingStage(f"{stage.id} was not recorded: the pass did not offer it to the tap")
-        return seen[stage.name]
+        return _offered(stage.id, seen.get(stage.name))
 
-    def _output_rows(self, name: ActivationName, first: int, end: int) -> Tensor:
+    def _output_rows(self, stage: Stage, first: int, end: int) -> Tensor:
         """Compute logits or probabilities of some positions: (1, end - first, V)."""
-        start = first - first % _ROWS_TOGETHER
+        start = first - first % ROWS_TOGETHER
         parts: list[Tensor] = []
-        for group in range(start, max(end, start + 1), _ROWS_TOGETHER):
-            recorder = Recorder(lambda offered: offered == name)
+        for group in range(start, max(end, start + 1), ROWS_TOGETHER):
+            recorder = Recorder(lambda name: name == stage.name)
             with torch.inference_mode():
-                self._model.unembed(self._borders[-1][:, group : group + _ROWS_TOGETHER], recorder)
-            parts.append(recorder.seen[name, None])
+                self._model.unembed(self._last[:, group : group + ROWS_TOGETHER], recorder)
+            parts.append(_offered(stage.id, recorder.seen.get((stage.name, None))))
         return torch.cat(parts, dim=1)[:, first - start : end - start]
 
     def _block(self, layer: int) -> dict[ActivationName, Tensor]:
         """Run one block again from its border, or take it from the last ones kept."""
         if layer not in self._blocks:
+            border = _offered(stage_id_of("resid_pre", layer), self._borders.get(layer))
             recorder = Recorder()
             with torch.inference_mode():
-                self._model.h[layer](self._borders[layer], recorder)
+                self._model.h[layer](border, recorder)
             self._blocks[layer] = {name: x for (name, _), x in recorder.seen.items()}
         self._blocks.move_to_end(layer)
         while len(self._blocks) > BLOCKS_KEPT:
             self._blocks.popitem(last=False)
         return self._blocks[layer]
+
+
+def _offered(stage_id: str, x: Tensor | None) -> Tensor:
+    """Give what a tap saw; what it never saw is missing, and no other number takes its place."""
+    if x is None:
+        raise MissingStage(f"{stage_id} was not recorded: the pass did not offer it to the tap")
+    return x
