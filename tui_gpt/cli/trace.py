@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tui_gpt.cli.environment import glyph_set
+from tui_gpt.cli.explanation import explanation_lines, parse_index
 from tui_gpt.cli.options import Globals, Prompt, global_options, model_option, prompt_options
 from tui_gpt.errors import MissingStage, UsageError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.text import Text
 
+    from tui_gpt.records.explanation import Explanation
     from tui_gpt.records.stages import Axis, Parameter, Stage
     from tui_gpt.records.trace import Run, Trace
     from tui_gpt.session import Session
@@ -39,15 +41,23 @@ class _Asked:
     """Its values too."""
     parameter: tuple[Parameter, NDArray[np.float32]] | None
     """This one's values too."""
+    explanation: Explanation | None
+    """Of one cell of the stage."""
 
 
 @click.command(
     help="Run a prompt through a model and print every stage with its shape and statistics, or "
-    "the values of one stage or parameter.",
+    "the values of one stage or parameter, or where one value comes from.",
 )
 @model_option
 @prompt_options
 @click.option("--stage", "stage_id", metavar="ID", help="Print this stage's values.")
+@click.option(
+    "--explain",
+    "cell",
+    metavar="I,J,...",
+    help="Say where the value at this index of the stage comes from.",
+)
 @click.option(
     "--parameter", "parameter_name", metavar="NAME", help="Print this parameter's values."
 )
@@ -71,6 +81,7 @@ def trace(
     model: str,
     prompt: Prompt,
     stage_id: str | None,
+    cell: str | None,
     parameter_name: str | None,
     form: str,
     recording: Path | None,
@@ -79,22 +90,32 @@ def trace(
     """Refuse what can be refused without torch, then compute, then print."""
     if stage_id is not None and parameter_name is not None:
         raise UsageError("give one of --stage and --parameter, not both")
+    index = None if cell is None else parse_index(cell, stage_id, form)
     if recording is not None and recording.suffix in _NOT_RECORDINGS:
         raise UsageError(
             f"-o {recording} writes a recording, a .safetensors file; "
             f"for text, JSON or CSV leave -o out and write `> {recording}`"
         )
 
+    from tui_gpt.records.explanation import check_cell
     from tui_gpt.records.stages import find_stage
     from tui_gpt.session import Session, use_threads
 
     session = Session.open(model)
     run = _prepare(session, prompt)
     stage = None if stage_id is None else find_stage(run.stages, stage_id)
+    if stage is not None and index is not None:
+        check_cell(stage, index)
     weight = None if parameter_name is None else _parameter(session, parameter_name)
     session.load()
     use_threads(common.n_threads)
-    asked = _Asked(session, session.trace(run), stage, weight)
+    traced = session.trace(run)
+    explanation = (
+        session.explain(traced, stage.id, index)
+        if stage is not None and index is not None
+        else None
+    )
+    asked = _Asked(session, traced, stage, weight, explanation)
     if recording is not None:
         _record(asked, recording)
         return
@@ -140,7 +161,13 @@ def _say_notices(run: Run) -> None:
 def _json(asked: _Asked) -> Iterator[str]:
     """Give the whole trace as JSON, with the values that were asked for at its end."""
     from tui_gpt.analysis.summary import slices, summaries
-    from tui_gpt.records.as_json import json_text, parameter_object, stage_rows, trace_object
+    from tui_gpt.records.as_json import (
+        explanation_object,
+        json_text,
+        parameter_object,
+        stage_rows,
+        trace_object,
+    )
 
     trace, stage = asked.trace, asked.stage
     found = list(summaries(trace))
@@ -149,6 +176,8 @@ def _json(asked: _Asked) -> Iterator[str]:
         there = any(summary.stage == stage and summary.statistics for summary in found)
         document["stage"] = stage.id
         document["values"] = stage_rows(slices(trace, stage)) if there else None
+    if asked.explanation is not None:
+        document["explain"] = explanation_object(asked.explanation)
     if asked.parameter is not None:
         weight, values = asked.parameter
         document["parameter"] = parameter_object(weight.name, weight.shape, values)
@@ -196,7 +225,9 @@ def _table(asked: _Asked, profile: TerminalProfile) -> Iterator[str]:
 
     trace = asked.trace
     width = profile.width if sys.stdout is not None and sys.stdout.isatty() else None
-    if asked.parameter is not None:
+    if asked.explanation is not None:
+        lines = explanation_lines(asked.session, trace.run, asked.explanation, profile)
+    elif asked.parameter is not None:
         lines = _parameter_table(asked, profile, width)
     elif asked.stage is not None:
         lines = _stage_table(asked, asked.stage, profile, width)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tui_gpt.records.explanation import CellRef, Explanation
 from tui_gpt.records.shortest import shortest, shortest_of
 from tui_gpt.records.stages import Parameter
 from tui_gpt.records.tensors import StageSummary, StageTensor, Values
@@ -102,6 +103,46 @@ def parameter_object(
     return {"name": name, "shape": list(shape), "values": rows}
 
 
+def explanation_object(explanation: Explanation) -> dict[str, object]:
+    """Say where one number comes from; terms, remainder and bias only where products are summed."""
+    value, wide = explanation.value, explanation.value_float64
+    reason = explanation.reason
+    if reason is None and value is not None and not np.isfinite(value):
+        reason = f"the value is {value}, which is no number in JSON"
+    described: dict[str, object] = {
+        "stage": explanation.stage,
+        "index": list(explanation.index),
+        "value": _number(value),
+        "value_float64": wide if wide is not None and np.isfinite(wide) else None,
+        "formula": explanation.formula,
+        "operands": [
+            {
+                "role": operand.role,
+                **(_cell(operand.cell) if operand.cell else _NOWHERE),
+                "value": _number(operand.value),
+            }
+            for operand in explanation.operands
+        ],
+    }
+    if explanation.has_terms:
+        described["terms"] = [
+            {
+                "label": term.label,
+                "input": _number(term.input),
+                "weight": _number(term.weight),
+                "product": _number(term.product),
+                "input_cell": _cell(term.input_cell),
+                "weight_cell": _cell(term.weight_cell),
+            }
+            for term in explanation.terms
+        ]
+        described["remainder"] = _number(explanation.remainder)
+        described["bias"] = _number(explanation.bias)
+        described["n_terms"] = explanation.n_terms
+    described["reason"] = reason
+    return described
+
+
 def json_text(document: Mapping[str, object]) -> Iterator[str]:
     """Write one object in pieces, a line a key and a line an element of its arrays of objects.
 
@@ -154,8 +195,22 @@ def _parameter_object(parameter: Parameter) -> dict[str, object]:
     }
 
 
+_NOWHERE: dict[str, object] = {"stage": None, "parameter": None, "index": None}
+
+
+def _cell(cell: CellRef) -> dict[str, object]:
+    return {"stage": cell.stage, "parameter": cell.parameter, "index": list(cell.index)}
+
+
 def _number(value: float | None) -> float | None:
-    return shortest(value) if value is not None and np.isfinite(value) else None
+    """Shorten a float32; a whole number, such as an id, stays one, and what is not finite goes."""
+    if isinstance(value, int):
+        return value
+    if value is None:
+        return None
+    with np.errstate(over="ignore"):  # a product may be too large for a float32
+        single = np.float32(value)
+    return shortest(float(single)) if np.isfinite(single) else None
 
 
 def _nested(values: Values, masked: NDArray[np.bool_] | None) -> object:

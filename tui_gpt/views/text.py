@@ -79,6 +79,11 @@ def label(token: Token, glyphs: Glyphs = "unicode") -> str:
     )
 
 
+def named(token: Token, glyphs: Glyphs = "unicode") -> str:
+    """Put a token's label between quotation marks, to stand in a sentence."""
+    return quoted(label(token, glyphs), glyphs)
+
+
 def quoted(text: str, glyphs: Glyphs = "unicode") -> str:
     """Put harmless text between quotation marks."""
     left, right = ('"', '"') if glyphs == "ascii" else ("“", "”")
