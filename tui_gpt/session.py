@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
     from tui_gpt.model.gpt import GPT
     from tui_gpt.records.explanation import Explanation
+    from tui_gpt.records.identities import Identities
+    from tui_gpt.records.lens import Lens
+    from tui_gpt.records.output import Output
     from tui_gpt.records.recording import Recording
+    from tui_gpt.records.stream import Stream
     from tui_gpt.records.trace import Trace
 
 
@@ -131,6 +135,49 @@ class Session:
         from tui_gpt.analysis.explain import explain
 
         return explain(trace, self.parameter, stage_id, index)
+
+    @staticmethod
+    def stream(trace: Trace, *, go_on: Callable[[], None] = lambda: None) -> Stream:
+        """Measure the residual stream at every depth; no model and no torch are needed."""
+        from tui_gpt.analysis.stream import stream
+
+        return stream(trace, go_on=go_on)
+
+    def lens(
+        self, trace: Trace, position: int, *, go_on: Callable[[], None] = lambda: None
+    ) -> Lens:
+        """Read the stream of one position through the output head, at every depth.
+
+        Args:
+            trace: Live, or a recording made with these weights.
+            position: Counted from 0.
+            go_on: Called at each depth; what it raises ends the work.
+        """
+        from tui_gpt.analysis.lens import lens
+
+        return lens(trace, self._loaded(), self.token, position, go_on=go_on)
+
+    def identities(self, trace: Trace, *, go_on: Callable[[], None] = lambda: None) -> Identities:
+        """Check what must hold between the stages of a trace.
+
+        Args:
+            trace: Live, or a recording made with these weights.
+            go_on: Called at each stage; what it raises ends the work.
+        """
+        from tui_gpt.analysis.identities import identities
+
+        return identities(trace, self._loaded(), go_on=go_on)
+
+    def output(self, trace: Trace, position: int) -> Output:
+        """Rank the whole vocabulary after one position; no torch is needed.
+
+        Args:
+            trace: Live or recorded, with this model's vocabulary.
+            position: Counted from 0.
+        """
+        from tui_gpt.analysis.output import output
+
+        return output(trace, position, self.token)
 
     def parameter(self, name: str) -> NDArray[np.float32]:
         """Give one parameter's values, in the shape of the stage table.

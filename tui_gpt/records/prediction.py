@@ -25,8 +25,24 @@ def best_candidates(
         token: Gives the token of an id.
         count: How many; fewer where the vocabulary is smaller.
     """
-    # A stable sort of the negated logits keeps equal ones in the order of their ids.
-    order = np.argsort(-logits, kind="stable")[:count]
     return tuple(
-        Candidate(token(int(i)), float(logits[i]), float(probs[i])) for i in order.tolist()
+        Candidate(token(i), float(logits[i]), float(probs[i])) for i in best_ids(logits, count)
     )
+
+
+def best_ids(logits: NDArray[np.float32], count: int) -> list[int]:
+    """Give the ids with the highest logits, best first, equal ones by rising id, NaN last.
+
+    Args:
+        logits: (V,).
+        count: How many; fewer where the vocabulary is smaller.
+    """
+    falling = -logits
+    ids = np.arange(logits.size)
+    if count < logits.size:
+        # Only what reaches the last place is sorted; all that share it are, or an id is lost.
+        last = np.partition(falling, count - 1)[count - 1]
+        if not np.isnan(last):
+            ids = np.flatnonzero(falling <= last)
+    best: list[int] = ids[np.argsort(falling[ids], kind="stable")][:count].tolist()
+    return best
