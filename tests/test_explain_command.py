@@ -13,12 +13,15 @@ from commands import command
 from conftest import TINY, tiny_gpt, write_tiny_model
 from rich.cells import cell_len
 
+from tui_gpt.errors import MissingStage
 from tui_gpt.files import BUNDLED_MODELS
 from tui_gpt.model.checkpoint import save_model
 from tui_gpt.model.tokenizer import CharacterTokenizer
 from tui_gpt.records.as_json import explanation_object, json_text
 from tui_gpt.records.explanation import CellRef, Explanation, Term
+from tui_gpt.records.tensors import StageTensor
 from tui_gpt.session import Session
+from tui_gpt.trace.record import LiveTrace
 from tui_gpt.views.explanation import NARROWEST, explanation_rows
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import Glyphs, TerminalProfile
@@ -28,7 +31,7 @@ KEYS = ["stage", "index", "value", "value_float64", "formula", "operands"]
 TERM_KEYS = ["terms", "remainder", "bias", "n_terms"]
 SUMS = {"q", "k", "v", "attn_scores", "z", "attn_out", "mlp_pre", "mlp_out", "logits"}
 
-MAPPED = "\x1b[/]日\u200b\n\r\tabcé"
+ODD_CHARACTERS = "\x1b[/]日\u200b\n\r\tabcé"
 """A vocabulary that terminals obey and markup readers read."""
 
 
@@ -151,10 +154,10 @@ def test_rows_have_the_promised_width_and_only_draw(
 ) -> None:
     folder = tmp_path / "odd"
     folder.mkdir()
-    config = replace(TINY, n_layer=12, vocab_size=len(MAPPED), n_inner=300)
-    save_model(folder, tiny_gpt(config), CharacterTokenizer(MAPPED), {})
+    config = replace(TINY, n_layer=12, vocab_size=len(ODD_CHARACTERS), n_inner=300)
+    save_model(folder, tiny_gpt(config), CharacterTokenizer(ODD_CHARACTERS), {})
     session = Session.open(str(folder))
-    run = session.prepare(MAPPED[:8])
+    run = session.prepare(ODD_CHARACTERS[:8])
     trace = session.trace(run)
     for stage in (stage for stage in run.stages if stage.layer in (None, 11)):
         for index in (tuple(size - 1 for size in stage.shape), tuple(0 for _ in stage.shape)):
@@ -176,6 +179,42 @@ def test_in_ascii_a_product_does_not_read_as_a_difference() -> None:
     formula = out.splitlines()[4]
     assert formula.startswith("ln_1 * W_Q + b = ")
     assert " - " not in formula
+
+
+def test_a_bar_shows_the_sign_without_colour() -> None:
+    for option, full, shaded in (("--ascii", "#", "-"), ("--color=none", "█", "▒")):
+        out = command("trace", "--stage", "blocks.1.q", "--explain", "3,10,9", option).out
+        for line in (line for line in out.splitlines() if line.startswith("feature ")):
+            number, bar = line.split()[4:6]
+            assert (full in bar) == (not number.startswith("-"))
+            assert (shaded in bar) == number.startswith("-")
+
+
+def test_a_narrow_table_keeps_the_numbers_of_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    asked = ("--stage", "blocks.1.attn_out", "--explain", "10,33")
+    lines = command("trace", *asked).out.splitlines()
+    for term in explained(*asked)["explain"]["terms"]:
+        assert any(line.startswith(term["label"].replace("feature ", "f") + " ") for line in lines)
+
+
+@pytest.mark.parametrize("hole", ["blocks.1.ln_1", "blocks.1.q"])
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_what_is_missing_is_refused_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, hole: str, form: str
+) -> None:
+    tensor = LiveTrace.tensor
+
+    def unhooked(
+        trace: LiveTrace, stage_id: str, rows: tuple[int, int] | None = None
+    ) -> StageTensor:
+        if stage_id == hole:
+            raise MissingStage(f"{hole} was unhooked")
+        return tensor(trace, stage_id, rows)
+
+    monkeypatch.setattr(LiveTrace, "tensor", unhooked)
+    asked = ("--stage", "blocks.1.q", "--explain", "0,1,2", "--format", form)
+    assert refusal(*asked, code=1) == f"tui-gpt: {hole} was unhooked\n"
 
 
 def test_the_chosen_cell_is_marked_wherever_it_stands(tiny_folder: Path) -> None:
