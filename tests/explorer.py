@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 import pyte.screens
 from terminal import CTRL_G, DOWN, ENTER, EXPLORER, Terminal
 
-LIST_WIDTH = 35
-"""Cells of the stage list at 80 columns, without its rule."""
-
 
 class Explorer(Terminal):
     """`tui-gpt explore`, opened and showing the values of its first stage."""
@@ -40,7 +37,7 @@ class Explorer(Terminal):
     @property
     def stages(self) -> str:
         """The stage list."""
-        return "\n".join(row[:LIST_WIDTH] for row in self.screen.display[2:-2])
+        return "\n".join(row[: self._rule] for row in self._body)
 
     @property
     def chosen(self) -> str:
@@ -51,7 +48,7 @@ class Explorer(Terminal):
     @property
     def panel(self) -> list[str]:
         """What is right of the list."""
-        return [row[LIST_WIDTH + 1 :].rstrip() for row in self.screen.display[2:-2]]
+        return [row[self._rule + 1 :].rstrip() for row in self._body]
 
     @property
     def reading(self) -> str:
@@ -73,12 +70,11 @@ class Explorer(Terminal):
         self.wait_for(lambda _: "loading torch" not in self.text)
 
     def run_prompt(self, prompt: str) -> None:
-        """Type a prompt of one line in place of the old one, and wait for its numbers."""
+        """Type a short prompt in place of the old one, and wait for its numbers."""
         self.open_prompt()
         self.type(prompt)
         self.send(ENTER)
-        self.wait_for(lambda _: "Your prompt" not in self.text)
-        self.wait_for(lambda _: "computed here" in self.status and bool(self.reading))
+        self.wait_for(lambda _: f"“{prompt}”" in self.title and bool(self.reading))
 
     def open_prompt(self) -> None:
         self.send("p")
@@ -101,6 +97,19 @@ class Explorer(Terminal):
         self.settle(quiet=0.1)
         self.send(ENTER)
         self.wait_for(lambda _: f" {name} " in self.title and bool(self.reading))
+
+    @property
+    def _rule(self) -> int:
+        """The column of the line between the list and the panel."""
+        rows = self.screen.display[3:7]  # a dialog may cover those below
+        columns = range(5, self.screen.columns)
+        return next((x for x in columns if all(row[x] in "│|" for row in rows)), 0)
+
+    @property
+    def _body(self) -> list[str]:
+        """The rows of list and panel; a notice may stand above them."""
+        rule = self._rule
+        return [row for row in self.screen.display[2:-2] if rule and row[rule] in "│|"]
 
     def _row(self, y: int) -> str:
         row: str = self.screen.display[y]

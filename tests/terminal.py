@@ -62,6 +62,7 @@ class Terminal:
         if self.pid == 0:
             os.execvpe(command[0], list(command), environment)
         self._set_size(columns, lines)
+        self.settings_before = self.settings
 
     def __enter__(self) -> Self:
         return self
@@ -79,8 +80,8 @@ class Terminal:
         return "\n".join(self.screen.display)
 
     @property
-    def line_discipline(self) -> list[object]:
-        """The terminal's own settings: echo, signals, flow control."""
+    def settings(self) -> list[object]:
+        """The terminal's own settings, such as echo, signals and flow control."""
         return list(termios.tcgetattr(self._fd))
 
     def signal(self, number: int) -> None:

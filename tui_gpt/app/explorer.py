@@ -29,8 +29,11 @@ _GRACE = 1.0
 """Seconds after a signal before the process ends even if the terminal does not answer."""
 
 
-class ExplorerApp(App[None]):
-    """Everything around the main screen."""
+class ExplorerApp(App[None], inherit_bindings=False):
+    """Everything around the main screen.
+
+    Textual's own Ctrl+Q is not inherited: it lifts a Ctrl+S, and must not end the program.
+    """
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "tui-gpt"

@@ -1,7 +1,7 @@
 """The prompt field: every line of a paste, wide characters, no blinking.
 
-Enter runs the prompt. An Enter that comes in a burst of other keys is part of a paste whose
-brackets the terminal did not send, so it is kept as a line end and runs nothing.
+Enter runs the prompt. An Enter with more keys right behind it, or behind such lines, is part
+of a paste whose brackets the terminal did not send: it is kept as a line end and runs nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from tui_gpt.views.palette import Palette
 _BURST = 0.02
 """Seconds between two keys below which no person typed them."""
 
+_SILENCE = 0.25
+"""Seconds after which a burst is over. While torch is imported, what a person types arrives
+in one burst too, so the Enter at the end of a single line must not be lost."""
+
 _NOT_FOR_THE_FIELD = ("tab", "shift+tab")
 """The only keys that leave the field; the screen's own have priority and never come here."""
 
@@ -45,6 +49,7 @@ class PromptField(TextArea):
         self._run_prompt = run
         self._last_key = 0.0
         self._enter: Timer | None = None
+        self._burst_has_lines = False
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key in _NOT_FOR_THE_FIELD:
@@ -54,18 +59,20 @@ class PromptField(TextArea):
         now = monotonic()
         burst = now - self._last_key < _BURST
         self._last_key = now
+        if not burst:
+            self._burst_has_lines = False
         if self._enter is not None:
             # Something followed the Enter at once: it was the end of a pasted line.
             self._enter.stop()
             self._enter = None
             self._type("\n")
+            self._burst_has_lines = True
         if event.key != "enter":
             await self._edit(event)
-            return
-        if burst:
+        elif self._burst_has_lines:
             self._type("\n")
         else:
-            self._enter = self.set_timer(_BURST, self._submit)
+            self._enter = self.set_timer(_SILENCE if burst else _BURST, self._submit)
 
     async def _edit(self, event: events.Key) -> None:
         """Do what a key does to the text, now.
