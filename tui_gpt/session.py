@@ -7,7 +7,9 @@ prompt is answered at once; torch is imported with the first numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from tui_gpt.errors import (
@@ -44,6 +46,7 @@ class Session:
     def __init__(self, source: ModelSource) -> None:
         self.source = source
         self._model: GPT | None = None
+        self._loading = Lock()
 
     @classmethod
     def open(cls, name: str) -> Session:
@@ -105,8 +108,9 @@ class Session:
         """
         from tui_gpt.model.checkpoint import load_weights
 
-        if self._model is None:
-            self._model = load_weights(self.source)
+        with self._loading:  # a preload and a first question may meet here
+            if self._model is None:
+                self._model = load_weights(self.source)
 
     def trace(self, run: Run, *, go_on: Callable[[], None] = lambda: None) -> Trace:
         """Run the model over a prepared prompt.
@@ -185,10 +189,9 @@ class Session:
         Raises:
             UnknownStage: The model has no such parameter; the message lists what there is.
         """
-        names = [parameter.name for parameter in self.parameters()]
-        if name not in names:
-            raise UnknownStage(f"no parameter {name!r}; there are {', '.join(names)}")
-        values: NDArray[np.float32] = self._loaded().state_dict()[name].numpy()
+        if name not in self._names:
+            raise UnknownStage(f"no parameter {name!r}; there are {', '.join(self._names)}")
+        values: NDArray[np.float32] = self._loaded().get_parameter(name).numpy()
         return values
 
     def parameters(self) -> tuple[Parameter, ...]:
@@ -199,6 +202,11 @@ class Session:
             for parameter in stage.parameters
             if not parameter.shared
         )
+
+    @cached_property
+    def _names(self) -> dict[str, None]:
+        """The names of all parameters, in stage order."""
+        return dict.fromkeys(parameter.name for parameter in self.parameters())
 
     def token(self, token_id: int) -> Token:
         """Give a token; ids the tokenizer does not know have no bytes."""

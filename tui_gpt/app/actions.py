@@ -10,8 +10,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Zone = Literal["stages", "cells"]
-"""What the arrow keys move: the chosen stage, or the cell that is read."""
+Where = Literal["stages", "cells", "terms", "attention", "ffn", "stream", "output"]
+"""What has the arrow keys: in pane 1 the stage list, the matrix or the explanation; elsewhere
+the pane."""
+
+WHERE: dict[Where, str] = {
+    "stages": "While the stages have the arrow keys",
+    "cells": "While the cells have them",
+    "terms": "While the explanation has them",
+    "attention": "In the attention pane",
+    "ffn": "In the feed-forward pane",
+    "stream": "In the stream pane",
+    "output": "In the output pane",
+}
+"""How the help says it."""
+
+PANE_1: tuple[Where, ...] = ("stages", "cells", "terms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,74 +33,85 @@ class Action:
     """Something a person can do."""
 
     id: str
-    """The method `action_<id>` of the main screen."""
+    """The method `action_<id>` of the main screen; arrows have one method, `action_move`."""
     keys: tuple[str, ...]
     """Textual's names, the one to show first."""
     label: str
     """Two words at most, for the footer."""
     help: str
     """One sentence."""
-    zone: Zone | None = None
-    """Where it applies; None: everywhere."""
+    where: tuple[Where, ...] = ()
+    """Where it applies; empty: everywhere."""
     footer: bool = True
-    """Shown in the footer while it applies."""
+    """Shown in the footer while it applies, if there is room."""
 
+    @property
+    def is_arrow(self) -> bool:
+        """True for what the arrow keys do, which depends on where they are."""
+        return self.keys[0] in ("up", "down", "left", "right")
+
+
+_UP, _DOWN = ("up", "k"), ("down", "j")
+_LEFT, _RIGHT = ("left",), ("right",)
 
 ACTIONS: tuple[Action, ...] = (
-    Action("stage_up", ("up", "k"), "stage", "Choose the stage above.", "stages"),
-    Action("stage_down", ("down", "j"), "stage", "Choose the stage below.", "stages"),
-    Action("cell_up", ("up", "k"), "cell", "Read the cell above.", "cells"),
-    Action("cell_down", ("down", "j"), "cell", "Read the cell below.", "cells"),
-    Action("cell_left", ("left",), "cell", "Read the cell to the left.", "cells"),
-    Action("cell_right", ("right",), "cell", "Read the cell to the right.", "cells"),
+    Action("stage_up", _UP, "stage", "Choose the stage above.", ("stages",)),
+    Action("stage_down", _DOWN, "stage", "Choose the stage below.", ("stages",)),
+    Action("cell_up", _UP, "cell", "Read the cell above.", ("cells",)),
+    Action("cell_down", _DOWN, "cell", "Read the cell below.", ("cells",)),
+    Action("cell_left", _LEFT, "cell", "Read the cell to the left.", ("cells",)),
+    Action("cell_right", _RIGHT, "cell", "Read the cell to the right.", ("cells",)),
+    Action("line_up", _UP, "line", "Choose the line above.", ("terms",)),
+    Action("line_down", _DOWN, "line", "Choose the line below.", ("terms",)),
+    Action("side_left", _LEFT, "side", "Choose the term's input.", ("terms",)),
+    Action("side_right", _RIGHT, "side", "Choose the term's weight.", ("terms",)),
+    Action("query_up", _UP, "query", "Choose the query above.", ("attention",)),
+    Action("query_down", _DOWN, "query", "Choose the query below.", ("attention",)),
+    Action("key_left", _LEFT, "key", "Choose the key to the left.", ("attention",)),
+    Action("key_right", _RIGHT, "key", "Choose the key to the right.", ("attention",)),
+    Action("token_up", _UP, "token", "Choose the token above.", ("ffn",)),
+    Action("token_down", _DOWN, "token", "Choose the token below.", ("ffn",)),
+    Action("unit_left", _LEFT, "unit", "Choose the unit to the left.", ("ffn",)),
+    Action("unit_right", _RIGHT, "unit", "Choose the unit to the right.", ("ffn",)),
+    Action("depth_up", _UP, "depth", "Read the stream one sub-layer before.", ("stream",)),
+    Action("depth_down", _DOWN, "depth", "Read the stream one sub-layer after.", ("stream",)),
+    Action("candidate_up", _UP, "candidate", "Choose a better candidate.", ("output",)),
+    Action("candidate_down", _DOWN, "candidate", "Choose a worse candidate.", ("output",)),
+    Action("position_left", _LEFT, "position", "Choose the position before.", ("stream", "output")),
     Action(
-        "switch_zone",
-        ("tab", "c"),
-        "cells",
-        "Give the arrow keys to the cells, and back to the stages.",
+        "position_right", _RIGHT, "position", "Choose the position after.", ("stream", "output")
     ),
-    Action(
-        "previous_stage",
-        ("comma",),
-        "stage",
-        "Choose the stage above, from anywhere.",
-        footer=False,
-    ),
-    Action(
-        "next_stage",
-        ("full_stop",),
-        "stage",
-        "Choose the stage below, from anywhere.",
-        footer=False,
-    ),
+    Action("follow", ("f", "enter"), "follow", "Go to the cell of the chosen line.", ("terms",)),
+    Action("switch_zone", ("tab", "c"), "cells", "Give the arrow keys to the next part.", PANE_1),
     Action("previous_head", ("left_square_bracket",), "head", "Show the previous head."),
     Action("next_head", ("right_square_bracket",), "head", "Show the next head."),
+    Action("scores", ("s",), "scores", "Show scores, or the pattern.", ("attention",)),
+    Action("prompt", ("p",), "prompt", "Type a prompt of your own."),
+    Action("explain", ("e",), "explain", "Show where the cell's number comes from, or stop."),
+    Action("back", ("u", "backspace"), "back", "Go back to where the last jump started."),
+    Action("pane", ("1", "2", "3", "4", "5"), "panes", "Show the pane of that number."),
+    Action("model", ("m",), "model", "Choose another model."),
     Action("next_block", ("n",), "block", "Go to the same stage of the next block."),
     Action("previous_block", ("N",), "block", "Go to the same stage of the previous block."),
-    Action("prompt", ("p",), "prompt", "Type a prompt of your own."),
-    Action("model", ("m",), "model", "Choose another model."),
-    Action(
-        "dense",
-        ("d",),
-        "dense",
-        "Show two rows of the matrix a line, where colours allow it.",
-    ),
+    Action("weights", ("w",), "weights", "Show the stage's parameters, one after the other."),
+    Action("overview", ("o",), "overview", "Show the whole matrix, or single cells.", PANE_1),
+    Action("turn", ("t",), "turn", "Make rows columns.", PANE_1),
+    Action("robust", ("r",), "robust", "Scale to 99 of 100 values, or to all.", PANE_1),
+    Action("shared", ("b",), "shared", "Take one scale for all blocks, or each its own.", PANE_1),
+    Action("dense", ("d",), "dense", "Draw two rows a line, where colours allow it."),
+    Action("previous_stage", ("comma",), "stage", "Choose the stage above, from anywhere."),
+    Action("next_stage", ("full_stop",), "stage", "Choose the stage below, from anywhere."),
+    Action("first", ("home", "g"), "first", "Go to the first stage, or the row's first cell."),
+    Action("last", ("end", "G"), "last", "Go to the last stage, or the row's last cell."),
+    Action("page_up", ("pageup",), "page", "Go up by a screenful."),
+    Action("page_down", ("pagedown",), "page", "Go down by a screenful."),
+    Action("redraw", ("ctrl+l",), "redraw", "Draw the whole screen again.", footer=False),
     Action("help", ("question_mark",), "help", "Show every key and how to read the picture."),
     Action("quit", ("q", "ctrl+c"), "quit", "Leave; work in progress is dropped at once."),
-    Action(
-        "first",
-        ("home", "g"),
-        "first",
-        "Go to the first stage, or the row's first cell.",
-        footer=False,
-    ),
-    Action(
-        "last", ("end", "G"), "last", "Go to the last stage, or the row's last cell.", footer=False
-    ),
-    Action("page_up", ("pageup",), "page up", "Go up by a screenful.", footer=False),
-    Action("page_down", ("pagedown",), "page down", "Go down by a screenful.", footer=False),
-    Action("redraw", ("ctrl+l",), "redraw", "Draw the whole screen again.", footer=False),
 )
+
+KEPT = 2
+"""The last hints stay in the footer however little room there is: help and quit."""
 
 _KEY_NAMES = {
     "up": "↑",
@@ -94,6 +119,8 @@ _KEY_NAMES = {
     "left": "←",
     "right": "→",
     "tab": "Tab",
+    "enter": "Enter",
+    "backspace": "Backspace",
     "comma": ",",
     "full_stop": ".",
     "left_square_bracket": "[",
@@ -107,29 +134,30 @@ _KEY_NAMES = {
     "ctrl+l": "Ctrl+L",
 }
 
+_NEXT_ZONE = {"stages": "cells", "cells": "stages", "terms": "stages"}
+"""What the footer calls `switch_zone`: where it leads."""
+
 
 def key_name(key: str) -> str:
     """Write a key as people know it."""
     return _KEY_NAMES.get(key, key)
 
 
-KEPT = 2
-"""The last hints stay in the footer however little room there is: help and quit."""
+def applying(where: Where) -> tuple[Action, ...]:
+    """List the actions that apply while something has the arrow keys."""
+    return tuple(action for action in ACTIONS if not action.where or where in action.where)
 
 
-def in_zone(zone: Zone) -> tuple[Action, ...]:
-    """List the actions that apply while a zone has the arrow keys."""
-    return tuple(action for action in ACTIONS if action.zone in (None, zone))
-
-
-def hints(zone: Zone) -> tuple[tuple[str, str], ...]:
+def hints(where: Where) -> tuple[tuple[str, str], ...]:
     """Give the footer: keys and label, neighbours with one label joined."""
     joined: list[tuple[str, str]] = []
-    for action in in_zone(zone):
+    for action in applying(where):
         if not action.footer:
             continue
-        label = "stages" if action.id == "switch_zone" and zone == "cells" else action.label
+        label = _NEXT_ZONE[where] if action.id == "switch_zone" else action.label
         keys = key_name(action.keys[0])
+        if action.id == "pane":
+            keys = f"{action.keys[0]}-{action.keys[-1]}"
         if joined and joined[-1][1] == label:
             keys = _beside(joined.pop()[0], keys)
         joined.append((keys, label))
@@ -137,12 +165,13 @@ def hints(zone: Zone) -> tuple[tuple[str, str], ...]:
 
 
 def help_groups() -> tuple[tuple[str, tuple[Action, ...]], ...]:
-    """Group the actions for the help: everywhere, and in each zone."""
-    return (
-        ("Keys", tuple(action for action in ACTIONS if action.zone is None)),
-        ("While the stages have the arrow keys", _only("stages")),
-        ("While the cells have them", _only("cells")),
-    )
+    """Group the actions for the help: those that apply everywhere, then by where they do."""
+    groups = [("Keys", tuple(action for action in ACTIONS if not action.is_arrow))]
+    for where, heading in WHERE.items():
+        arrows = tuple(action for action in ACTIONS if action.is_arrow and where in action.where)
+        if arrows:
+            groups.append((heading, arrows))
+    return tuple(groups)
 
 
 def help_lines(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
@@ -150,10 +179,6 @@ def help_lines(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (" ".join(key_name(key) for key in action.keys), action.help) for action in actions
     )
-
-
-def _only(zone: Zone) -> tuple[Action, ...]:
-    return tuple(action for action in ACTIONS if action.zone == zone)
 
 
 def _beside(before: str, key: str) -> str:

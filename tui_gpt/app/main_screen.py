@@ -1,7 +1,7 @@
-"""The main screen: title, tabs, stage list, the chosen stage, one cell read aloud, keys.
+"""The main screen: title, tabs, one pane, one number read aloud, keys.
 
-Keys change a `Place`; a changed place asks the background for values where it needs them;
-what comes back is drawn. The picture never shows numbers of another stage than its heading.
+Keys change a `Place`; the pane of that place is drawn from what is known, and what it would
+like to know besides is asked in the background; each answer draws the pane again.
 """
 
 from __future__ import annotations
@@ -11,41 +11,48 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.timer import Timer
 
-from tui_gpt.app.actions import ACTIONS, Zone
+from tui_gpt.app.actions import ACTIONS, KEPT, hints
 from tui_gpt.app.dialog import Dialog
-from tui_gpt.app.drawing import Drawing, Shown
 from tui_gpt.app.lines import Lines
 from tui_gpt.app.messages import (
+    Answered,
     ModelLoaded,
     Refused,
     RunPrepared,
-    TensorMissing,
-    TensorReady,
     TraceFailed,
     TraceReady,
 )
-from tui_gpt.app.pipeline import Place
+from tui_gpt.app.moves import MOVES
+from tui_gpt.app.panes import PANES
+from tui_gpt.app.panes.pane import Pane, Scene
+from tui_gpt.app.place import Place
+from tui_gpt.app.questions import Answers, ExplanationOf, Shown
 from tui_gpt.app.work import Work
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import ModelFacts, Run, Trace
+from tui_gpt.views import bars
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import TerminalProfile
+from tui_gpt.views.rows import Row, padded
+from tui_gpt.views.text import harmless, spoken
 
 if TYPE_CHECKING:
-    from tui_gpt.records.tensors import StageTensor
     from tui_gpt.session import Session
 
-PANES = (("1", "Pipeline"),)
+SMALLEST = (44, 12)
+"""Cells and lines below which nothing sensible can be drawn."""
 
-_PATIENCE = 0.15
-"""Seconds for which the last picture may stand while the next one is read."""
+_LINES_AROUND = 4
+"""Title, tabs, reading and footer."""
+
+_JUMPS = 100
+"""Jumps that can be gone back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +72,21 @@ class Opening:
 
 
 class MainScreen(Screen[None]):
-    """Pane 1 and the lines around it."""
+    """The panes and the lines around them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(",".join(action.keys), action.id, show=False, priority=True)
+            Binding(
+                ",".join(action.keys),
+                f"go('{action.id}')" if action.id in MOVES else action.id,
+                show=False,
+                priority=True,
+            )
             for action in ACTIONS
-            if action.zone is None
+            if not action.is_arrow and action.id != "pane"
         ),
-        # The arrow keys mean what the zone says; `move` asks it.
+        *(Binding(pane.key, f"pane('{pane.key}')", show=False, priority=True) for pane in PANES),
+        # What the arrow keys mean depends on where they are; the pane knows.
         Binding("up,k", "move(-1, 0)", show=False, priority=True),
         Binding("down,j", "move(1, 0)", show=False, priority=True),
         Binding("left", "move(0, -1)", show=False, priority=True),
@@ -85,48 +98,40 @@ class MainScreen(Screen[None]):
     MainScreen > #too-small { display: none; height: 1fr; }
     MainScreen > #notice { display: none; }
     MainScreen > #body { height: 1fr; }
-    #body > #stages { width: 36; height: 1fr; }
-    #body > #stage { width: 1fr; height: 1fr; }
     """
 
     def __init__(self, opening: Opening, profile: TerminalProfile, n_threads: int) -> None:
         super().__init__()
-        run = opening.run
         self._session = opening.session
         self._recording = opening.recording
         self._crop = opening.crop
         self._models = opening.models
         self._palette = palette(profile)
         self._work = Work(self.post_message, n_threads)
-        index = run.stages.index(find_stage(run.stages, opening.stage_id))
-        self.place = Place(run, index)
+        self._panes: dict[str, Pane] = {pane.key: pane() for pane in PANES}
+        stages = opening.run.stages
+        self.place = Place(opening.run, stages.index(find_stage(stages, opening.stage_id)))
+        self._jumps: list[Place] = []
         self._trace: Trace | None = None
+        self._answers = Answers()
+        self._asked: set[object] = set()
         self._recorded = False
         self._loaded: Session | None = None
         self._loading = False
         self._waiting_for: Run | None = None
-        self._shown: Shown | None = None
         self._problem = ""
-        self._drawing = Drawing(self._palette, lambda name: self.query_one(f"#{name}", Lines))
-        self._patience: Timer | None = None
+        self._complete = False
 
     @property
     def is_settled(self) -> bool:
-        """True when the chosen stage is drawn with its values and nothing is on its way."""
+        """True when the pane is drawn with all it wants and nothing is on its way."""
         loaded = self._session is None or self._loaded is self._session
-        return self._shown is not None and self._waiting_for is None and loaded
+        return self._complete and self._waiting_for is None and loaded
 
     def compose(self) -> ComposeResult:
         """Lay the lines out."""
-        yield Lines(id="title")
-        yield Lines(id="tabs")
-        yield Lines(id="notice")
-        with Horizontal(id="body"):
-            yield Lines(id="stages")
-            yield Lines(id="stage")
-        yield Lines(id="reading")
-        yield Lines(id="footer")
-        yield Lines(id="too-small")
+        for name in ("title", "tabs", "notice", "body", "reading", "footer", "too-small"):
+            yield Lines(id=name)
 
     # What happens -------------------------------------------------------------------------
 
@@ -157,44 +162,36 @@ class MainScreen(Screen[None]):
 
     def on_trace_ready(self, message: TraceReady) -> None:
         """Show another run, at the same stage, head and cell where they exist."""
-        first = self._trace is None
         self._waiting_for = None
         self._trace = message.trace
+        self._answers = Answers()
+        self._answers.ready = True
+        self._asked.clear()
         self._recorded = message.recorded
+        self._session = message.session
         if not message.recorded:
             self._loaded = message.session
             self._loading = False
-        self._session = message.session
-        self._shown = None
+        self._jumps.clear()
         self.place = self.place.on(message.trace.run)
         self._fit()
-        self._read()
-        if message.recorded and not first:
-            self._preload()
 
     def on_trace_failed(self, message: TraceFailed) -> None:
         """Say why there are no new numbers; the last ones stay."""
         self._waiting_for = None
         self._complain(str(message.error))
 
-    def on_tensor_ready(self, message: TensorReady) -> None:
-        """Draw the values, if they are still those that are wanted."""
-        wanted = message.tensor.stage.id == self.place.stage.id
-        if message.trace is not self._trace or not wanted:
+    def on_answered(self, message: Answered) -> None:
+        """Keep an answer about the run on the screen, and draw with it."""
+        if message.trace is not self._trace:
             return
-        first = self.place.row is None
-        self._shown = Shown(message.tensor, message.found)
-        if first:
-            self.place = _at_largest(self.place, message.tensor)
-        self._draw_stage()
-        if first and self._recorded:
+        self._answers.keep(message.question, message.answer)
+        self._asked.discard(message.question)
+        if self.place.row is None and isinstance(message.answer, Shown):
+            self.place = _at_largest(self.place, message.answer)
+        self._draw_pane()
+        if self._recorded and self._complete:
             self.call_after_refresh(self._preload)
-
-    def on_tensor_missing(self, message: TensorMissing) -> None:
-        """Show the hole and its reason."""
-        if message.trace is self._trace and message.stage_id == self.place.stage.id:
-            self._shown = None
-            self._drawing.heading(self.place, f"missing: {message.error}")
 
     def on_model_loaded(self, message: ModelLoaded) -> None:
         """Take the word about loading away."""
@@ -205,67 +202,36 @@ class MainScreen(Screen[None]):
     # What keys do -------------------------------------------------------------------------
 
     def action_move(self, down: int, right: int) -> None:
-        """Move the chosen stage or the cell."""
-        if self.place.zone == "cells":
-            row, column = self.place.cell
-            self._go(self.place.at_cell(row + down, column + right))
-        elif down:
-            self._go(self.place.at_stage(self.place.index + down))
+        """Do what an arrow key does in this place."""
+        self._go(self._pane.move(self.place, down, right))
 
-    def action_switch_zone(self) -> None:
-        """Give the arrow keys to the other side."""
-        zone: Zone = "stages" if self.place.zone == "cells" else "cells"
-        self._go(replace(self.place, zone=zone))
+    def action_go(self, move: str) -> None:
+        """Make one of the moves."""
+        self._go(MOVES[move](self.place, self._pane))
 
-    def action_previous_stage(self) -> None:
-        """Choose the stage above."""
-        self._go(self.place.at_stage(self.place.index - 1))
+    def action_pane(self, key: str) -> None:
+        """Show another pane of the same place."""
+        self._go(replace(self.place, pane=key))
 
-    def action_next_stage(self) -> None:
-        """Choose the stage below."""
-        self._go(self.place.at_stage(self.place.index + 1))
+    def action_follow(self) -> None:
+        """Go to the cell that the chosen line of the explanation names."""
+        question = ExplanationOf(self.place.stage.id, self.place.cell_index)
+        explanation = self._answers.get(question)
+        if self.place.zone != "terms" or explanation is None:
+            return
+        from tui_gpt.app.panes.explanations import followed
 
-    def action_previous_head(self) -> None:
-        """Show the previous head."""
-        self._go(self.place.by_heads(-1))
+        place = followed(self.place, explanation)
+        if place is None:
+            self._complain("this line names no cell: its number is derived or constant")
+            return
+        self._jumps = [*self._jumps[-_JUMPS:], self.place]
+        self._go(place)
 
-    def action_next_head(self) -> None:
-        """Show the next head."""
-        self._go(self.place.by_heads(1))
-
-    def action_previous_block(self) -> None:
-        """Go one block back."""
-        self._go(self.place.by_blocks(-1))
-
-    def action_next_block(self) -> None:
-        """Go one block on."""
-        self._go(self.place.by_blocks(1))
-
-    def action_first(self) -> None:
-        """Go to the first stage, or to the first cell of the row."""
-        if self.place.zone == "cells":
-            self._go(self.place.at_cell(self.place.cell[0], 0))
-        else:
-            self._go(self.place.at_stage(0))
-
-    def action_last(self) -> None:
-        """Go to the last stage, or to the last cell of the row."""
-        if self.place.zone == "cells":
-            self._go(self.place.at_cell(self.place.cell[0], self.place.matrix_shape[1] - 1))
-        else:
-            self._go(self.place.at_stage(len(self.place.run.stages) - 1))
-
-    def action_page_up(self) -> None:
-        """Go up by a screenful."""
-        self._page_by(-1)
-
-    def action_page_down(self) -> None:
-        """Go down by a screenful."""
-        self._page_by(1)
-
-    def action_dense(self) -> None:
-        """Draw two rows a line, or one again."""
-        self._go(replace(self.place, dense=not self.place.dense))
+    def action_back(self) -> None:
+        """Go back to where the last jump started."""
+        if self._jumps:
+            self._go(self._jumps.pop())
 
     async def action_prompt(self) -> None:
         """Edit the prompt."""
@@ -307,6 +273,10 @@ class MainScreen(Screen[None]):
 
     # What that means ----------------------------------------------------------------------
 
+    @property
+    def _pane(self) -> Pane:
+        return self._panes[self.place.pane]
+
     def _begin(self) -> None:
         """Get the first numbers: from the recording, or from the model."""
         if self._recording is not None:
@@ -318,7 +288,7 @@ class MainScreen(Screen[None]):
 
     def _preload(self) -> None:
         """Load torch and the weights before they are asked for."""
-        if self._waiting_for is None and self._session is not self._loaded:
+        if self._waiting_for is None and not self._loading and self._session is not self._loaded:
             assert self._session is not None
             self._loading = True
             self._work.load(self._session)
@@ -332,37 +302,19 @@ class MainScreen(Screen[None]):
         if isinstance(self.app.screen, Dialog):
             self.app.pop_screen()
 
-    def _page_by(self, direction: int) -> None:
-        if self.place.zone == "cells":
-            row, column = self.place.cell
-            self._go(self.place.at_cell(row + direction * self._drawing.cell_page, column))
-        else:
-            lines = self._drawing.list_page
-            self._go(self.place.at_stage(self.place.index + direction * lines))
-
     def _go(self, place: Place) -> None:
         """Move to a place and draw what changed with it."""
         before, self.place = self.place, place
         if self._problem:
             self._problem = ""
             self._draw_status()
-        if place.index != before.index:
-            self._shown = None
-            self._drawing.stages(self.place)
-            self._read()
-        elif place != before:
-            if place.zone != before.zone:
-                self._drawing.stages(place)
-                self._drawing.footer(place)
-            self._draw_stage()
-
-    def _read(self) -> None:
-        """Ask for the values of the chosen stage."""
-        if self._patience is not None:
-            self._patience.stop()
-        self._patience = self.set_timer(_PATIENCE, self._draw_stage)
-        if self._trace is not None:
-            self._work.read(self._trace, self.place.stage.id)
+        if place == before:
+            return
+        if place.pane != before.pane:
+            self._draw_status()
+        if self._pane.where(place) != self._panes[before.pane].where(before):
+            self._draw_footer()
+        self._draw_pane()
 
     def _complain(self, text: str) -> None:
         self._problem = text
@@ -371,20 +323,31 @@ class MainScreen(Screen[None]):
     # How it is drawn ----------------------------------------------------------------------
 
     def _fit(self) -> None:
-        """Give every part its size, and draw all of it."""
-        drawing = self._drawing
-        drawing.resize(self.app.size.width, self.app.size.height, self.place.run)
+        """Give every part its room, and draw all of it."""
+        width, height = self.app.size
+        small = width < SMALLEST[0] or height < SMALLEST[1]
+        notices = self.place.run.notices
         for name in ("title", "tabs", "body", "reading", "footer"):
-            self.query_one(f"#{name}").display = not drawing.is_small
-        self.query_one("#too-small").display = drawing.is_small
-        self.query_one("#notice").display = bool(self.place.run.notices) and not drawing.is_small
-        self.query_one("#stages").styles.width = drawing.list_width
-        drawing.frame(self.place)
+            self._lines(name).display = not small
+        self._lines("too-small").display = small
+        self._lines("notice").display = bool(notices) and not small
+        if small:
+            words = f"Too small: {width}x{height}, need {SMALLEST[0]}x{SMALLEST[1]}"
+            self._lines("too-small").show([[Segment(words, self._palette.plain)]])
+            return
+        self._lines("title").show([bars.title_bar(self.place.run, width, self._palette)])
+        if notices:
+            text = spoken(harmless(" · ".join(notices)), self._palette.profile.glyphs)
+            self._show_line("notice", [Segment(f" {text}", self._palette.problem)])
         self._draw_status()
-        self._draw_stage()
+        self._draw_footer()
+        self._draw_pane()
 
     def _draw_status(self) -> None:
-        if self._waiting_for is not None:
+        """Draw the panes' names and what is going on; a problem takes its place."""
+        if self._problem:
+            status = harmless(self._problem)
+        elif self._waiting_for is not None:
             status = "loading torch to run the prompt…" if self._trace is None else "running…"
         elif self._trace is None:
             status = ""
@@ -392,24 +355,58 @@ class MainScreen(Screen[None]):
             status = "recorded run" if self._recorded else "computed here"
             if self._loading:
                 status += " · loading torch…"
-        self._drawing.tabs(PANES, "1", status, self._problem)
+        panes = [(pane.key, pane.title) for pane in PANES]
+        row = bars.tab_bar(
+            panes,
+            self.place.pane,
+            status,
+            self.app.size.width,
+            self._palette,
+            problem=bool(self._problem),
+        )
+        self._lines("tabs").show([row])
 
-    def _draw_stage(self) -> None:
-        """Draw the chosen stage with its values, or its heading while they are on their way."""
-        if self._shown is None:
-            self._drawing.heading(self.place)
-        else:
-            self._drawing.stage(self.place, self._shown, self._vocabulary())
+    def _draw_footer(self) -> None:
+        where = self._pane.where(self.place)
+        row = bars.footer(hints(where), self.app.size.width, self._palette, keep=KEPT)
+        self._lines("footer").show([row])
+
+    def _draw_pane(self) -> None:
+        """Draw the pane from what is known, and ask for what it wants besides."""
+        width, height = self.app.size
+        if width < SMALLEST[0] or height < SMALLEST[1]:
+            return
+        scene = Scene(
+            self.place,
+            self._answers,
+            self._vocabulary(),
+            width,
+            height - _LINES_AROUND - bool(self.place.run.notices),
+            self._palette,
+        )
+        picture = self._pane.draw(scene)
+        self._lines("body").show(picture.rows)
+        self._show_line("reading", picture.reading)
+        self._complete = self._answers.ready and not scene.wanted
+        if self._trace is not None and not self._asked.issuperset(scene.wanted):
+            self._asked = set(scene.wanted)
+            self._work.ask(self._trace, self._session, tuple(scene.wanted))
 
     def _vocabulary(self) -> Callable[[int], Token] | None:
-        if self._session is None:
-            return None
-        return self._session.source.tokenizer.token
+        return None if self._session is None else self._session.token
+
+    def _show_line(self, name: str, row: Row) -> None:
+        self._lines(name).show([padded(row, self.app.size.width, self._palette.plain)])
+
+    def _lines(self, name: str) -> Lines:
+        return self.query_one(f"#{name}", Lines)
 
 
-def _at_largest(place: Place, tensor: StageTensor) -> Place:
+def _at_largest(place: Place, shown: Shown) -> Place:
     """Start at the last position, at the largest value there: what the prediction builds on."""
-    matrix = tensor.values[place.head] if place.stage.axes[0] == "H" else tensor.values
+    assert shown.tensor is not None
+    values = shown.tensor.values
+    matrix = values[place.head] if place.stage.axes[0] == "H" else values
     last = matrix.shape[0] - 1
     column = int(matrix[last].argmax()) if matrix.ndim == 2 else 0
-    return place.at_cell(last, column)
+    return place.at_cell(shown.tensor.first + last, column)

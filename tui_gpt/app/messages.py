@@ -10,7 +10,7 @@ from tui_gpt.errors import TuiGPTError
 from tui_gpt.records.trace import Run, Trace
 
 if TYPE_CHECKING:
-    from tui_gpt.records.tensors import StageTensor, Statistics
+    from tui_gpt.app.questions import Question
     from tui_gpt.session import Session
 
 
@@ -50,23 +50,13 @@ class TraceFailed(Message):
         super().__init__()
 
 
-class TensorReady(Message):
-    """The values of one stage, with their statistics."""
+class Answered(Message):
+    """A question about a run has an answer, or an error that says why it has none."""
 
-    def __init__(self, trace: Trace, tensor: StageTensor, found: Statistics) -> None:
+    def __init__(self, trace: Trace, question: Question[object], answer: object) -> None:
         self.trace = trace
-        self.tensor = tensor
-        self.found = found
-        super().__init__()
-
-
-class TensorMissing(Message):
-    """A stage has no values; the error says why."""
-
-    def __init__(self, trace: Trace, stage_id: str, error: TuiGPTError) -> None:
-        self.trace = trace
-        self.stage_id = stage_id
-        self.error = error
+        self.question = question
+        self.answer = answer
         super().__init__()
 
 

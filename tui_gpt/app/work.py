@@ -1,8 +1,8 @@
 """The jobs of the background threads: what is computed, and which message tells of it.
 
 Three lanes, so that no kind of work waits for another: prompts (cutting text into tokens,
-finding models), runs (importing torch, loading weights, forward passes) and tensors (the
-values of one stage). The modules that need numpy or torch are imported inside the jobs.
+finding models), runs (importing torch, loading weights, forward passes) and answers (what
+the panes ask about a run). The modules that need numpy or torch are imported inside the jobs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from textual.message import Message
 
 from tui_gpt.app.background import Lane
 from tui_gpt.app.messages import (
+    Answered,
     ModelLoaded,
     Refused,
     RunPrepared,
-    TensorMissing,
-    TensorReady,
     TraceFailed,
     TraceReady,
 )
+from tui_gpt.app.questions import Question
 from tui_gpt.errors import TuiGPTError
 from tui_gpt.records.trace import Run, Trace
 
@@ -44,7 +44,7 @@ class Work:
         self._n_threads = n_threads
         self._prompts = Lane("prompts")
         self._runs = Lane("runs")
-        self._tensors = Lane("tensors")
+        self._answers = Lane("answers")
 
     def prepare(self, session: Session, text: str, *, crop: bool) -> None:
         """Cut a prompt into tokens: RunPrepared or Refused."""
@@ -142,25 +142,24 @@ class Work:
 
         self._runs.submit(job)
 
-    def read(self, trace: Trace, stage_id: str) -> None:
-        """Get the values of one stage: TensorReady or TensorMissing."""
+    def ask(
+        self, trace: Trace, session: Session | None, questions: tuple[Question[object], ...]
+    ) -> None:
+        """Answer questions about a run, one after the other: Answered for each."""
 
         def job(go_on: Callable[[], None]) -> None:
-            from tui_gpt.records.tensors import statistics
-            from tui_gpt.views import heatmap  # noqa: F401  # the handler will need it: numpy
+            from tui_gpt.views import matrix  # noqa: F401  # drawing will need it: numpy
 
-            try:
-                tensor = trace.tensor(stage_id)
-            except TuiGPTError as error:
+            for question in questions:
+                answer: object
+                try:
+                    answer = question.answer(trace, session, go_on)
+                except TuiGPTError as error:
+                    answer = error
                 go_on()
-                self._post(TensorMissing(trace, stage_id, error))
-                return
-            go_on()
-            found = statistics(tensor)
-            go_on()
-            self._post(TensorReady(trace, tensor, found))
+                self._post(Answered(trace, question, answer))
 
-        self._tensors.submit(job)
+        self._answers.submit(job)
 
 
 def _open(path: Path) -> Trace:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +35,10 @@ _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError
 """What reading a header raises where it is not what was written."""
 
 
+_KEPT = 4
+"""Tensors that stay in memory: a stage, what it reads, and the one looked at before."""
+
+
 class Recording:
     """A trace read from a file; each tensor is read when it is asked for."""
 
@@ -44,6 +49,7 @@ class Recording:
             DamagedRecording: The file is missing, damaged, or no recording.
         """
         self.path = path
+        self._read: OrderedDict[tuple[str, int, int], StageTensor] = OrderedDict()
         header = _read_header(path)
         try:
             self.run, self._prediction = _decode(header)
@@ -59,15 +65,22 @@ class Recording:
             raise MissingStage(self._holes[stage_id])
         whole = rows is None or stage.name not in ("logits", "probs")
         first, end = (0, stage.shape[0]) if rows is None or whole else rows
+        if (stage_id, first, end) in self._read:
+            self._read.move_to_end((stage_id, first, end))
+            return self._read[stage_id, first, end]
         try:
             with safetensors.safe_open(self.path, framework="numpy") as file:
                 read: NDArray[np.generic] = file.get_slice(stage_id)[first:end]
             # Nothing is converted, so a kind of number that we never write is no stage of ours.
             if read.dtype != (np.int64 if stage.name == "tokens" else np.float32):
                 raise TypeError(read.dtype)
-            return StageTensor(stage, cast(Values, read), first)
+            tensor = StageTensor(stage, cast(Values, read), first)
         except (safetensors.SafetensorError, OSError, ValueError, TypeError) as error:
             raise DamagedRecording(f"{self.path} is damaged at {stage_id}") from error
+        self._read[stage_id, first, end] = tensor
+        if len(self._read) > _KEPT:
+            self._read.popitem(last=False)
+        return tensor
 
     def prediction(self) -> tuple[Candidate, ...]:
         """List the candidates that were recorded; see `Trace.prediction`."""

@@ -34,6 +34,10 @@ same in every pane and command only if it is always computed in the same company
 """
 
 
+_OUTPUT: frozenset[ActivationName] = frozenset({"logits", "probs"})
+"""Computed for the rows that are looked at."""
+
+
 class Recorder:
     """A tap that keeps what it is asked for and changes nothing."""
 
@@ -71,6 +75,7 @@ class LiveTrace:
         self._model = model
         self._token = token
         self._blocks: OrderedDict[int, dict[ActivationName, Tensor]] = OrderedDict()
+        self._last_group: tuple[int, dict[ActivationName, Tensor]] | None = None
         self._ids = torch.tensor([[token.id for token in run.tokens]])  # (1, T)
 
         def is_border(name: ActivationName) -> bool:
@@ -87,7 +92,7 @@ class LiveTrace:
         """Give the values of one stage; see `Trace.tensor`."""
         stage = find_stage(self.run.stages, stage_id)
         first, end = 0, len(self.run.tokens)
-        if stage.name in ("logits", "probs"):
+        if stage.name in _OUTPUT:
             first, end = rows or (first, end)
             values = self._output_rows(stage, first, end)
         else:
@@ -120,13 +125,21 @@ class LiveTrace:
     def _output_rows(self, stage: Stage, first: int, end: int) -> Tensor:
         """Compute logits or probabilities of some positions: (1, end - first, V)."""
         start = first - first % ROWS_TOGETHER
-        parts: list[Tensor] = []
-        for group in range(start, max(end, start + 1), ROWS_TOGETHER):
-            recorder = Recorder(lambda name: name == stage.name)
-            with torch.inference_mode():
-                self._model.unembed(self._last[:, group : group + ROWS_TOGETHER], recorder)
-            parts.append(_offered(stage.id, recorder.seen.get((stage.name, None))))
+        parts = [
+            _offered(stage.id, self._group(group).get(stage.name))
+            for group in range(start, max(end, start + 1), ROWS_TOGETHER)
+        ]
         return torch.cat(parts, dim=1)[:, first - start : end - start]
+
+    def _group(self, start: int) -> dict[ActivationName, Tensor]:
+        """Compute logits and probabilities of one group of rows, or take the last one's."""
+        if self._last_group is None or self._last_group[0] != start:
+            recorder = Recorder()
+            with torch.inference_mode():
+                self._model.unembed(self._last[:, start : start + ROWS_TOGETHER], recorder)
+            seen = {name: x for (name, _), x in recorder.seen.items() if name in _OUTPUT}
+            self._last_group = (start, seen)
+        return self._last_group[1]
 
     def _block(self, layer: int) -> dict[ActivationName, Tensor]:
         """Run one block again from its border, or take it from the last ones kept."""

@@ -13,11 +13,11 @@ from tui_gpt.records.stages import POSITION_AXES, Axis, Stage, find_stage
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Run
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.profile import Glyphs
 from tui_gpt.views.rows import Row, padded
 from tui_gpt.views.stage_text import AXIS_WORDS, wrapped
 from tui_gpt.views.term_table import term_rows
 from tui_gpt.views.text import fit, named, spoken
+from tui_gpt.views.text import formula as formula_text
 
 NARROWEST = 40
 """Cells below which the table of terms has no room."""
@@ -55,8 +55,8 @@ def explanation_rows(
     stage = find_stage(run.stages, explanation.stage)
     place = _place(stage, explanation.index, run, vocabulary, palette)
     rows: list[Row] = [[Segment(line, palette.strong)] for line in _joined(place, width, palette)]
-    formula = wrapped(_formula(explanation.formula, glyphs), width)
-    rows += [[Segment(line, palette.accent)] for line in formula]
+    lines = wrapped(formula_text(explanation.formula, glyphs), width)
+    rows += [[Segment(line, palette.accent)] for line in lines]
     if explanation.reason is not None:
         reason = wrapped(spoken(explanation.reason, glyphs), width)
         rows += [[Segment(line, palette.strong)] for line in reason]
@@ -162,8 +162,3 @@ def _operand_value(operand: Operand) -> str:
     if isinstance(operand.value, int):
         return str(operand.value)
     return str(shortest(operand.value)) if operand.cell else f"{operand.value:.8g}"
-
-
-def _formula(text: str, glyphs: Glyphs) -> str:
-    """Write a formula in the characters the terminal has; a dot is a product, not a dash."""
-    return spoken(text.replace("·", "*") if glyphs == "ascii" else text, glyphs)

@@ -269,12 +269,13 @@ def _column_header(
         return line
     if matrix.whole:
         return [*line, Segment(f"{'id':>{cell - 1}} ", palette.faint)]
-    digits = len(str(max(columns, default=0))) + 1
+    digits = len(str(max(columns, default=0) * matrix.bin[1])) + 1
     step = next(size for size in (1, 2, 5, 10, 20, 50, 100) if size * cell >= digits)
     ruler = ""
     for column in columns:
         if column % step == 0 and len(ruler) <= cell * (column - columns.start):
-            text = f"{column:>{cell - 1}} " if cell >= NUMBER_CELL else str(column)
+            number = column * matrix.bin[1]
+            text = f"{number:>{cell - 1}} " if cell >= NUMBER_CELL else str(number)
             ruler = ruler.ljust(cell * (column - columns.start)) + text
     line.append(Segment(ruler.ljust(cell * len(columns))[: cell * len(columns)], palette.faint))
     return line

@@ -188,11 +188,23 @@ def bin_for(shape: tuple[int, int], rows: int, columns: int) -> tuple[int, int]:
     return -(-shape[0] // max(1, rows)), -(-shape[1] // max(1, columns))
 
 
-def pooled(matrix: Matrix, bin: tuple[int, int]) -> Matrix:
-    """Put a value of largest magnitude in the place of each bin; NaN and infinities win.
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A matrix made small: one value in the place of each bin."""
+
+    values: NDArray[np.float32]
+    """(rows, columns), in each cell a value of largest magnitude of its bin."""
+    empty: NDArray[np.bool_]
+    """The same shape, True where no cell of the bin has a value."""
+    bin: tuple[int, int]
+    """Rows and columns in one cell."""
+
+
+def pool(matrix: Matrix, bin: tuple[int, int]) -> Pooled:
+    """Find a value of largest magnitude in each bin; NaN and infinities win.
 
     Args:
-        matrix: Whole, not yet pooled.
+        matrix: Not pooled; all of it is read.
         bin: Rows and columns in one cell.
     """
     down, right = bin
@@ -202,20 +214,29 @@ def pooled(matrix: Matrix, bin: tuple[int, int]) -> Matrix:
     size[np.isnan(size)] = np.inf
     if matrix.masked is not None:
         size[matrix.masked(range(n_rows), range(n_columns))] = -1.0
-    out_rows, out_columns = -(-n_rows // down), -(-n_columns // right)
-    padding = ((0, out_rows * down - n_rows), (0, out_columns * right - n_columns))
-    blocks = _blocks(np.pad(size, padding, constant_values=-2.0), down, right)
+    padding = ((0, -n_rows % down), (0, -n_columns % right))
+    sizes = _blocks(np.pad(size, padding, constant_values=-2.0), down, right)
     values = _blocks(np.pad(original, padding), down, right)
-    winner = blocks.argmax(axis=-1)[..., None]
-    empty = np.take_along_axis(blocks, winner, axis=-1)[..., 0] < 0
+    winner = sizes.argmax(axis=-1)[..., None]
+    return Pooled(
+        np.take_along_axis(values, winner, axis=-1)[..., 0],
+        np.take_along_axis(sizes, winner, axis=-1)[..., 0] < 0,
+        bin,
+    )
+
+
+def pooled(matrix: Matrix, made: Pooled) -> Matrix:
+    """Put the pooled values in the place of a matrix's own; labels are those of bins' starts."""
+    down, right = made.bin
     label_of = matrix.column_label
     return replace(
         matrix,
-        values=np.take_along_axis(values, winner, axis=-1)[..., 0],
-        masked=None if matrix.masked is None else _Where(empty),
-        row_labels=Names(lambda i: matrix.row_labels[i * down], out_rows),
+        values=made.values,
+        masked=None if matrix.masked is None else _Where(made.empty),
+        row_labels=Names(lambda i: matrix.row_labels[i * down], made.values.shape[0]),
         column_label=None if label_of is None else lambda i: label_of(i * right),
-        bin=bin,
+        first=0,
+        bin=made.bin,
     )
 
 

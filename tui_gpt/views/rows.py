@@ -50,3 +50,15 @@ def spread(left: Row, right: Row, width: int, style: Style) -> Row:
     if room < 0:
         return padded(right, width, style)
     return [*padded(left, room, style), *right]
+
+
+def blank_rows(count: int, width: int, style: Style) -> list[Row]:
+    """Give rows of blanks; none where `count` is not positive."""
+    blank: Row = [Segment(" " * width, style)]
+    return [blank] * max(0, count)
+
+
+def fitted(rows: list[Row], width: int, height: int, style: Style) -> list[Row]:
+    """Bring rows to an exact size: each to `width` cells, all to `height` rows."""
+    shown = [padded(row, width, style) for row in rows[:height]]
+    return shown + blank_rows(height - len(shown), width, style)

@@ -13,9 +13,12 @@ from tui_gpt.records.tokens import Token
 from tui_gpt.views.numbers import exact, short
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, padded, spread, width_of
-from tui_gpt.views.text import label, spoken
+from tui_gpt.views.text import formula, named, spoken
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tui_gpt.records.tensors import StageTensor, Statistics
 
 _TITLES: dict[ActivationName, str] = {
@@ -94,10 +97,46 @@ def heading(
     else:
         lines = [(text, plain) for text in (*wrapped(shape, width), *wrapped(operation, width))]
     lines += [
-        *((text, palette.accent) for text in wrapped(spoken(stage.formula, glyphs), width)),
+        *((text, palette.accent) for text in wrapped(formula(stage.formula, glyphs), width)),
         *((text, faint) for text in wrapped(spoken(stage.topic, glyphs), width)),
     ]
     return rows + [padded([Segment(text, style)], width, plain) for text, style in lines]
+
+
+def parameter_heading(
+    stage: Stage, which: int, config: GPTConfig, *, width: int, palette: Palette
+) -> list[Row]:
+    """Say what a parameter is: its name, its shape, how many numbers, whose it is.
+
+    Args:
+        stage: The stage that uses it.
+        which: Its place among the stage's parameters.
+        config: Of the model.
+        width: Cells of each row.
+        palette: For this terminal.
+    """
+    glyphs = palette.profile.glyphs
+    parameter = stage.parameters[which]
+    shape = f"({', '.join(str(size) for size in parameter.shape)})"
+    kind = "vector" if len(parameter.shape) == 1 else "output × input"
+    if parameter.name in ("wte.weight", "wpe.weight", "lm_head.weight"):
+        kind = f"{'position' if parameter.name == 'wpe.weight' else 'token'} × feature"
+    place = f"block {stage.layer + 1} of {config.n_layer}, " if stage.layer is not None else ""
+    shared = ", shared with the token table" if parameter.shared else ""
+    lines = [
+        (f"{parameter.name}", palette.strong),
+        (f"{shape} {kind}", palette.plain),
+        (f"{parameter.count:,} parameters of {place}{stage.name}{shared}", palette.plain),
+        (
+            f"{which + 1} of {len(stage.parameters)}: w shows the next, then the stage",
+            palette.faint,
+        ),
+    ]
+    return [
+        padded([Segment(part, style)], width, palette.plain)
+        for text, style in lines
+        for part in wrapped(spoken(text, glyphs), width)
+    ]
 
 
 def legend_row(scale: Row, found: Statistics, width: int, palette: Palette) -> Row:
@@ -149,9 +188,9 @@ def reading(
     for axis, i in zip(stage.axes, index, strict=True):
         words = f"{AXIS_WORDS[axis]} {i + 1 if axis == 'H' else i}"
         if axis in POSITION_AXES:
-            words += f" {_named(label(tokens[i], glyphs), glyphs)}"
+            words += f" {named(tokens[i], glyphs)}"
         elif axis == "V" and vocabulary is not None:
-            words += f" {_named(label(vocabulary(i), glyphs), glyphs)}"
+            words += f" {named(vocabulary(i), glyphs)}"
         parts.append(words)
     joined = spoken(" · ", glyphs).join(parts)
     if stage.name in ("attn_scores", "pattern"):
@@ -168,8 +207,32 @@ def reading(
     ]
 
 
-def _named(text: str, glyphs: str) -> str:
-    return f'"{text}"' if glyphs == "ascii" else f"“{text}”"
+def parameter_reading(
+    name: str,
+    values: NDArray[np.float32],
+    cell: tuple[int, int],
+    vocabulary: Callable[[int], Token] | None,
+    palette: Palette,
+) -> Row:
+    """Read one cell of a parameter aloud, with every digit it has.
+
+    Args:
+        name: As in the state dict.
+        values: (outputs, inputs), (rows, features) or (features,).
+        cell: (row, column); a vector is one row.
+        vocabulary: Gives the token of an id, where the vocabulary is at hand.
+        palette: For this terminal.
+    """
+    glyphs = palette.profile.glyphs
+    index = cell if values.ndim == 2 else cell[1:]
+    where = ", ".join(str(i) for i in index)
+    token = ""
+    if name in ("wte.weight", "lm_head.weight") and vocabulary is not None:
+        token = f" {named(vocabulary(cell[0]), glyphs)}"
+    return [
+        Segment(f" {name}[{where}]{token}  ", palette.plain),
+        Segment(exact(values[index]), palette.accent),
+    ]
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -59,6 +59,11 @@ def spoken(text: str, glyphs: Glyphs) -> str:
     )
 
 
+def formula(text: str, glyphs: Glyphs) -> str:
+    """Write a formula in the characters the terminal has; a dot is a product, not a dash."""
+    return spoken(text.replace("·", "*") if glyphs == "ascii" else text, glyphs)
+
+
 def label(token: Token, glyphs: Glyphs = "unicode") -> str:
     r"""Name a token in a heading or a table: blanks are visible, bytes are written out.
 

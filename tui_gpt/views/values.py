@@ -21,7 +21,7 @@ from tui_gpt.records.trace import Run
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.profile import Glyphs, TerminalProfile
 from tui_gpt.views.tables import FAINT, HEADING, NOTICE, axes_of, places, run_heading, shape_of
-from tui_gpt.views.text import fit, harmless, spoken
+from tui_gpt.views.text import fit, formula, harmless, spoken
 
 _LABEL_CELLS = 14
 """A longer token is cut."""
@@ -50,7 +50,7 @@ def stage_heading(run: Run, summary: StageSummary, profile: TerminalProfile) -> 
     yield from run_heading(run, profile)
     yield Text()
     yield Text.assemble((stage.id, HEADING), spoken(f" · {stage.operation}", glyphs))
-    yield from _field("formula", stage.formula, profile)
+    yield from _field("formula", formula(stage.formula, profile.glyphs), profile)
     yield from _field("shape", f"{shape_of(stage.shape)}  {axes_of(stage)}", profile)
     for parameter in stage.parameters:
         yield from _field("uses", _parameter(parameter), profile)

@@ -1,26 +1,17 @@
-"""The right side of pane 1: what the chosen stage is, its picture, its scale."""
+"""The right side of pane 1: a heading, a matrix as a heatmap, its scale."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.segment import Segment
 
-from tui_gpt.config import GPTConfig
-from tui_gpt.records.tensors import StageTensor, Statistics
-from tui_gpt.records.tokens import Token
-from tui_gpt.views.heatmap import (
-    Matrix,
-    frame_for,
-    heatmap_rows,
-    legend,
-    matrix_of,
-    scrolled,
-)
+from tui_gpt.records.tensors import Statistics
+from tui_gpt.views.heatmap import Frame, frame_for, heatmap_rows, legend, scrolled
+from tui_gpt.views.matrix import Matrix
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import Row, padded
-from tui_gpt.views.stage_text import heading, legend_row
+from tui_gpt.views.rows import Row, blank_rows, padded
+from tui_gpt.views.stage_text import legend_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,54 +25,47 @@ class Panel:
     """Matrix rows on the screen."""
 
 
-def stage_panel(
-    tensor: StageTensor,
+def frame_of(matrix: Matrix, width: int, height: int, palette: Palette, *, dense: bool) -> Frame:
+    """Decide how a matrix is drawn in a panel of this size, its legend below it."""
+    halves = dense and palette.profile.colour in ("truecolor", "256") and not palette.profile.ascii
+    return frame_for(matrix, width, height - 1, dense=halves)
+
+
+def matrix_panel(
+    matrix: Matrix,
+    frame: Frame,
     found: Statistics,
-    config: GPTConfig,
-    tokens: tuple[Token, ...],
     *,
-    vocabulary: Callable[[int], Token] | None,
-    head: int,
     cell: tuple[int, int],
-    dense: bool,
     top: int,
     left: int,
     width: int,
     height: int,
     palette: Palette,
 ) -> Panel:
-    """Draw one stage in a space.
+    """Draw a matrix and its scale in a space.
 
     Args:
-        tensor: Its values.
-        found: Its statistics.
-        config: Of the model.
-        tokens: Of the run.
-        vocabulary: Gives the token of an id, where the vocabulary is at hand.
-        head: The head to show, where the stage has heads.
-        cell: (row, column) of the cell that is read.
-        dense: Two matrix rows a line, where colours allow it.
+        matrix: What to draw.
+        frame: From `frame_of`, for the same space.
+        found: Statistics of the tensor that the matrix is a part of.
+        cell: (row, column) of the cell that is read, in the matrix as it is drawn.
         top: The first matrix row of the last drawing.
         left: The first matrix column of the last drawing.
         width: Cells of each row.
-        height: Rows at most.
+        height: Rows that are returned.
         palette: For this terminal.
     """
-    rows = heading(tensor.stage, config, head=head, width=width, palette=palette)
-    rows = rows[: max(1, height - 6)]
-    matrix = matrix_of(tensor, head, tokens, vocabulary, palette)
-    halves = dense and palette.profile.colour in ("truecolor", "256") and not palette.profile.ascii
-    frame = frame_for(matrix, width, height - len(rows) - 1, dense=halves)
     n_rows, n_columns = matrix.shape
     top = scrolled(top, cell[0], frame.rows, n_rows)
     left = scrolled(left, cell[1], frame.columns, n_columns)
     if frame.dense:
         top -= top % 2
-    rows += heatmap_rows(
+    rows = heatmap_rows(
         matrix, frame, top=top, left=left, cursor=cell, width=width, palette=palette
     )
-    blank: Row = [Segment(" " * width, palette.plain)]
-    rows += [blank] * (height - len(rows) - 1)
+    rows = rows[: max(0, height - 1)]
+    rows += blank_rows(height - len(rows) - 1, width, palette.plain)
     if matrix.whole:
         words = "ids are names, not amounts: no scale"
         rows.append(padded([Segment(words, palette.faint)], width, palette.plain))
