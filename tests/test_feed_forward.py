@@ -132,7 +132,7 @@ def test_a_nan_is_neither_on_nor_off_and_comes_last() -> None:
     assert record.n_silent is None
     assert record.units(1).tolist() == [3, 1, 2, 0]
     assert record.tokens(0).tolist() == [0, 2, 1]
-    assert record.largest_post == 5
+    assert record.post_range == (0, 5)
 
 
 def test_an_outlier_or_an_infinity_is_no_bound() -> None:
@@ -140,7 +140,7 @@ def test_an_outlier_or_an_infinity_is_no_bound() -> None:
     pre[0, 0] = -np.inf
     pre[0, 1] = np.nan
     record = made(pre)
-    assert record.largest_pre == 5
+    assert record.pre_range == (-4, 5)
     assert np.isfinite(record.curve.x).all()
 
 
@@ -154,7 +154,7 @@ def test_what_was_not_recorded_keeps_its_reason() -> None:
     record = made(pre=REASON)
     assert record.pre.missing == REASON
     assert record.units(0).tolist() == [1, 3, 0, 2]
-    assert record.largest_pre == 0
+    assert record.pre_range is None
 
 
 def test_the_activation_is_the_models() -> None:

@@ -37,14 +37,15 @@ def attention(trace: Trace, layer: int) -> Attention:
         entropy = np.stack([entropy_of(head) for head in weights])
         overview = pooled_by_largest(weights, OVERVIEW, OVERVIEW)
     blocked = np.zeros((n_head, n_positions), dtype=np.bool_)
-    largest = 0.0
+    score_ranges = np.full((n_head, 2), np.nan)
     if scores.tensor is not None:
         of_all = scores.tensor.values.astype(np.float32, copy=False)
         seen = np.tri(n_positions, dtype=np.bool_)
         for head, of_head in enumerate(of_all):
             blocked[head] = (np.isneginf(of_head) | ~seen).all(axis=-1)
-            there = np.abs(of_head[seen & np.isfinite(of_head)])
-            largest = max(largest, float(there.max(initial=0.0)))
+            there = of_head[seen & np.isfinite(of_head)]
+            if there.size:
+                score_ranges[head] = there.min(), there.max()
     return Attention(
         layer=layer,
         pattern=pattern,
@@ -54,7 +55,7 @@ def attention(trace: Trace, layer: int) -> Attention:
         ceiling=np.log(np.arange(1, n_positions + 1, dtype=np.float64)),
         blocked=blocked,
         overview=overview,
-        largest_score=largest,
+        score_ranges=score_ranges,
     )
 
 

@@ -47,7 +47,8 @@ def feed_forward(trace: Trace, layer: int) -> FeedForward:
         off_share = np.where(unknown.any(axis=-1), np.nan, is_off.mean(axis=-1))
         off_overall = math.nan if unknown.any() else float(is_off.mean())
         n_silent = None if unknown.any() else int(is_off.all(axis=0).sum())
-    inputs = _finite(pre)
+    pre_range = _range(pre)
+    low, high = pre_range or (0.0, 0.0)
     return FeedForward(
         layer=layer,
         pre=pre,
@@ -55,13 +56,9 @@ def feed_forward(trace: Trace, layer: int) -> FeedForward:
         off_share=off_share,
         off_overall=off_overall,
         n_silent=n_silent,
-        curve=curve(
-            trace.run.model.config.activation,
-            float(inputs.min(initial=0.0)),
-            float(inputs.max(initial=0.0)),
-        ),
-        largest_pre=float(np.abs(inputs).max(initial=0.0)),
-        largest_post=float(np.abs(_finite(post)).max(initial=0.0)),
+        curve=curve(trace.run.model.config.activation, low, high),
+        pre_range=pre_range,
+        post_range=_range(post),
     )
 
 
@@ -89,9 +86,10 @@ def activated(activation: Activation, x: float) -> float:
             return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def _finite(tensor: Held) -> NDArray[np.float32]:
-    """Give a stage's finite values in one row; none where it is missing."""
-    if tensor.tensor is None:
-        return np.zeros(0, dtype=np.float32)
-    values = tensor.tensor.values.astype(np.float32, copy=False)
-    return values[np.isfinite(values)]
+def _range(source: Held) -> tuple[float, float] | None:
+    """Find the least and the largest finite value; None where there is none."""
+    if source.tensor is None:
+        return None
+    values = source.tensor.values
+    finite = values[np.isfinite(values)]
+    return (float(finite.min()), float(finite.max())) if finite.size else None

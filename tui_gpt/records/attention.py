@@ -56,8 +56,8 @@ class Attention:
     """(H, T): True where every key that the query sees is masked, so that softmax has no value."""
     overview: NDArray[np.float32] | None
     """(H, n, n), n at most 64: the pattern, the largest weight of each bin. NaN wins."""
-    largest_score: float
-    """The largest finite magnitude among the scores that are not masked."""
+    score_ranges: NDArray[np.float64]
+    """(H, 2): the least and the largest finite score that is not masked; NaN where none is."""
 
     @property
     def n_head(self) -> int:
@@ -68,6 +68,11 @@ class Attention:
     def n_positions(self) -> int:
         """T."""
         return self.pattern.stage.shape[1]
+
+    @property
+    def largest_score(self) -> float:
+        """The largest finite magnitude among the scores that are not masked; 0 where none is."""
+        return float(np.abs(np.nan_to_num(self.score_ranges)).max(initial=0.0))
 
     def row(self, head: int, query: int) -> AttentionRow:
         """Sort what one query reads."""

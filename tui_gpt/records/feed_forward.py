@@ -47,9 +47,9 @@ class FeedForward:
     n_silent: int | None
     """Units that are off at every token; None: no post, or NaN in it."""
     curve: Curve
-    largest_pre: float
-    """The largest finite magnitude."""
-    largest_post: float
+    pre_range: tuple[float, float] | None
+    """The least and the largest finite value; None where there is none."""
+    post_range: tuple[float, float] | None
 
     @property
     def n_positions(self) -> int:
