@@ -30,10 +30,13 @@ from tui_gpt.trace.record import ROWS_TOGETHER
 SUM_TOLERANCE = 1e-5
 """For rows of float32 softmax that must sum to 1: 50,257 entries miss it by 7e-7, measured."""
 
-_SUMS_TO_1 = {"pattern": "rows sum to 1", "probs": "rows sum to 1 over the whole vocabulary"}
-_LENS = "equals the last row of the logit lens"
-_MASKED = "the future is masked"
-_NO_FUTURE = "nothing lies above the diagonal"
+_SUMS_TO_1 = {
+    "pattern": "has rows that sum to 1",
+    "probs": "has rows that sum to 1 over the whole vocabulary",
+}
+_LENS = "is the last row of the logit lens"
+_MASKED = "has the future masked"
+_NO_FUTURE = "has nothing above the diagonal"
 
 _ROUNDED_SUM = "a float32 softmax divides by a rounded sum"
 _EXACT = "nothing is rounded"
@@ -87,8 +90,11 @@ class _Check:
         """Recorded values of the part of the pass that is run now, by stage."""
         self._rows: tuple[int, int] | None = None
         """The positions that are run now, where it is not all of them."""
+        self._offered: set[str] = set()
         self._holes: dict[str, str] = {}
-        """Why a stage is not at hand."""
+        """Why a stage was not recorded."""
+        self._unusable: dict[str, str] = {}
+        """Why a recorded stage cannot be handed on."""
         self._cells: dict[tuple[str, str], _Cell] = {}
         """By stage and claim; the claim of the operation is empty."""
 
@@ -106,20 +112,22 @@ class _Check:
             rows = x[:, slice(*self._rows)]
             self._here = {self._last: rows[0]}
             self._model.unembed(rows, self)
-            if self._last not in self._holes:
+            needed = (self._last, *self._stages["logits"].reads, "logits")
+            if not any(self._lacks(source) for source in needed):
                 self._check_lens(rows[0])
 
     def __call__(self, name: ActivationName, layer: int | None, x: Tensor) -> Tensor:
         """Compare what was computed with what was recorded, and hand on the latter."""
         self._go_on()
         stage = self._stages[stage_id(name, layer)]
+        self._offered.add(stage.id)
         recorded = self._recorded(stage)
         if recorded is None:
             self._here[stage.id] = x[0]  # something to go on with; what reads it is not checked
             return x
         self._check(stage, x[0], recorded)
         if name == "tokens" and not 0 <= recorded.min() <= recorded.max() < self._config.vocab_size:
-            self._holes[stage.id] = "tokens holds an id that the model does not have"
+            self._unusable[stage.id] = "tokens holds an id that the model does not have"
             return x
         self._here[stage.id] = recorded
         return recorded[None]
@@ -155,7 +163,7 @@ class _Check:
         future = None
         if stage.name in ("attn_scores", "pattern"):
             future = torch.ones(stage.shape[1:], dtype=torch.bool).triu(diagonal=1)  # (Tq, Tk)
-        if not any(source in self._holes for source in stage.reads):
+        if not any(self._lacks(source) for source in stage.reads):
             reads = [self._here[source] for source in stage.reads if source in self._here]
             allowed, reason = room(stage, computed, reads, self._weights, self._config)
             error = _distance(computed, recorded)
@@ -175,8 +183,6 @@ class _Check:
     def _check_lens(self, rows: Tensor) -> None:
         """Compare the lens's last row with the recorded logits of the same positions."""
         stage = self._stages["logits"]
-        if stage.id in self._holes or stage.id not in self._here:
-            return
         logits, _ = answers(self._model, rows.numpy())
         before = self._here[stage.reads[0]]
         allowed, reason = room(stage, logits, [before], self._weights, self._config)
@@ -194,27 +200,32 @@ class _Check:
     def _result(self, stage: Stage, claim: str) -> Identity:
         words = claim or f"equals its operation: {stage.operation}"
         why_not = self._obstacle(stage, claim)
-        cell = self._cells.get((stage.id, claim))
-        if cell is None or why_not:
-            why_not = why_not or f"{stage.id}: the pass did not offer it to the tap"
+        if why_not:
             return Identity(stage, words, "", None, None, None, why_not)
+        cell = self._cells[stage.id, claim]
         return Identity(stage, words, cell.reason, cell.error, cell.tolerance, cell.index)
+
+    def _lacks(self, source: str) -> str:
+        """Say why a stage's values are not at hand, or nothing."""
+        if source in self._holes:
+            return self._holes[source]
+        if source not in self._offered:
+            return f"{source} was not recorded: the pass did not offer it to the tap"
+        return self._unusable.get(source, "")
 
     def _obstacle(self, stage: Stage, claim: str) -> str:
         """Say why an identity cannot be judged, or nothing."""
-        needed = (stage.id, *stage.reads) if claim in ("", _LENS) else (stage.id,)
-        for source in needed:
-            if source in self._holes:
-                return self._holes[source]
+        if stage.id in self._holes or stage.id not in self._offered:
+            return self._lacks(stage.id)
+        needed = stage.reads if not claim else ()
         if claim == _LENS:
-            # The lens goes the way of these two: where one is broken, it says nothing of its own.
+            needed = (self._last, *stage.reads)
+            # The lens goes the way of these: where one is broken, it says nothing of its own.
             for part in (*stage.reads, stage.id):
                 cell = self._cells.get((part, ""))
-                if cell is not None and not cell.error <= cell.tolerance and part != self._last:
+                if part != self._last and cell is not None and not cell.error <= cell.tolerance:
                     return f"{part} already differs from its operation"
-            if self._last in self._holes:
-                return self._holes[self._last]
-        return ""
+        return next((reason for source in needed if (reason := self._lacks(source))), "")
 
 
 def _distance(a: Tensor, b: Tensor) -> Tensor:
@@ -225,12 +236,16 @@ def _distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _speaking(error: Tensor, allowed: Tensor, reason: str) -> _Cell:
-    """Choose a cell: the one furthest beyond its tolerance, or that with the largest error."""
+    """Choose a cell: the one furthest beyond its tolerance, or that with the largest error.
+
+    Where no cell has an error, it is the one that is allowed most.
+    """
     allowed = allowed.nan_to_num(nan=0.0, posinf=0.0).expand_as(error)
     beyond = ~(error <= allowed)
-    weight = (
-        torch.where(beyond, error / allowed.clamp_min(_SMALLEST), 0.0) if beyond.any() else error
-    )
+    if beyond.any():
+        weight = torch.where(beyond, error / allowed.clamp_min(_SMALLEST), 0.0)
+    else:
+        weight = error if error.any() else allowed
     place = int(weight.nan_to_num(nan=math.inf).argmax())
     index = np.unravel_index(place, tuple(error.shape))
     return _Cell(

@@ -42,7 +42,7 @@ def room(
         stage: Which operation.
         result: What it gave, in the stage's shape.
         reads: What it was applied to, in the order of `stage.reads`; for logits and probs the
-            same positions as `result`.
+            same positions as `result`. Copies and additions need none.
         weights: The model's parameters by name.
         config: The model's.
 
@@ -56,7 +56,7 @@ def room(
             return torch.zeros(()), "a copy is exact"
         case "pos_embed":
             return torch.tensor(EPSILON), "sines of float64 are rounded once"
-        case "resid_pre" if len(reads) == 1:
+        case "resid_pre" if len(stage.reads) == 1:
             return torch.zeros(()), "a copy is exact"
         case "resid_pre" | "resid_mid" | "resid_post":
             return EPSILON * result.abs(), "one float32 addition is rounded once"

@@ -15,7 +15,7 @@ class Identity:
     stage: Stage
     """Where it belongs."""
     claim: str
-    """In words, to be read after the stage's name: `rows sum to 1`."""
+    """In words, to be read after the stage's name: `has rows that sum to 1`."""
     reason: str
     """Where its tolerance comes from."""
     error: float | None
