@@ -6,8 +6,19 @@ import pytest
 from explorer import Explorer
 from terminal import DOWN
 
-from tui_gpt.app.actions import ACTIONS, Action, help_groups, hints, key_name
+from tui_gpt.app.actions import (
+    ACTIONS,
+    WHERE,
+    Action,
+    Where,
+    applying,
+    help_groups,
+    hints,
+    key_name,
+)
 from tui_gpt.app.main_screen import MainScreen
+from tui_gpt.app.moves import MOVES
+from tui_gpt.app.panes import PANES
 
 TAKEN = {f"ctrl+{letter}" for letter in "abhijmqsz"} | {"escape"}
 """Keys that terminals, tmux and screen keep, or cannot tell from others."""
@@ -16,30 +27,47 @@ TAKEN = {f"ctrl+{letter}" for letter in "abhijmqsz"} | {"escape"}
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
 def test_an_action_can_be_done_with_a_key_that_arrives(action: Action) -> None:
     assert set(action.keys) - TAKEN
-    moves = action.zone is not None  # the arrow keys ask the zone what they mean
-    assert hasattr(MainScreen, "action_move" if moves else f"action_{action.id}")
+    if action.is_arrow:
+        assert hasattr(MainScreen, "action_move")  # the pane says what an arrow means
+    else:
+        assert action.id in MOVES or hasattr(MainScreen, f"action_{action.id}")
     assert action.help.endswith(".")
     assert len(action.label.split()) <= 2
 
 
-def test_a_key_does_one_thing_in_each_zone() -> None:
-    for zone in ("stages", "cells"):
-        keys = [key for action in ACTIONS if action.zone in (None, zone) for key in action.keys]
-        assert len(keys) == len(set(keys))
+@pytest.mark.parametrize("where", WHERE)
+def test_a_key_does_one_thing_in_each_place(where: Where) -> None:
+    keys = [key for action in applying(where) for key in action.keys]
+    assert len(keys) == len(set(keys))
+
+
+def test_a_key_means_the_same_in_every_pane() -> None:
+    meaning: dict[str, str] = {}
+    for action in ACTIONS:
+        if not action.is_arrow:
+            for key in action.keys:
+                assert meaning.setdefault(key, action.id) == action.id
+
+
+def test_there_is_a_digit_for_every_pane() -> None:
+    (digits,) = [action.keys for action in ACTIONS if action.id == "pane"]
+    assert digits == tuple(pane.key for pane in PANES)
 
 
 def test_no_action_is_defined_twice_or_left_out_of_the_help() -> None:
     ids = [action.id for action in ACTIONS]
     assert len(ids) == len(set(ids))
-    assert sorted(action.id for _, actions in help_groups() for action in actions) == sorted(ids)
+    assert {action.id for _, actions in help_groups() for action in actions} == set(ids)
 
 
 def test_the_footer_joins_keys_of_one_label_and_names_the_other_zone() -> None:
     assert hints("stages")[0] == ("↑↓", "stage")
     assert ("[ ]", "head") in hints("stages")
     assert ("Tab", "cells") in hints("stages")
+    assert ("1-5", "panes") in hints("stages")
     assert hints("cells")[0] == ("↑↓←→", "cell")
     assert ("Tab", "stages") in hints("cells")
+    assert hints("output")[:2] == (("↑↓", "candidate"), ("←→", "position"))
     assert hints("cells")[-1] == ("q", "quit")
 
 

@@ -207,6 +207,9 @@ class MainScreen(Screen[None]):
 
     def action_go(self, move: str) -> None:
         """Make one of the moves."""
+        if move == "weights" and not self.place.stage.parameters:
+            self._complain(f"{self.place.stage.name} owns no parameters")
+            return
         self._go(MOVES[move](self.place, self._pane))
 
     def action_pane(self, key: str) -> None:
@@ -344,26 +347,21 @@ class MainScreen(Screen[None]):
         self._draw_pane()
 
     def _draw_status(self) -> None:
-        """Draw the panes' names and what is going on; a problem takes its place."""
+        """Draw the panes' names and what is going on; a problem takes their place."""
         if self._problem:
-            status = harmless(self._problem)
-        elif self._waiting_for is not None:
-            status = "loading torch to run the prompt…" if self._trace is None else "running…"
+            text = spoken(harmless(self._problem), self._palette.profile.glyphs)
+            self._show_line("tabs", [Segment(f" {text}", self._palette.problem)])
+            return
+        if self._waiting_for is not None:
+            status = "loading torch to run it…" if self._trace is None else "running…"
         elif self._trace is None:
             status = ""
+        elif self._loading:
+            status = "recorded · loading torch…"
         else:
             status = "recorded run" if self._recorded else "computed here"
-            if self._loading:
-                status += " · loading torch…"
         panes = [(pane.key, pane.title) for pane in PANES]
-        row = bars.tab_bar(
-            panes,
-            self.place.pane,
-            status,
-            self.app.size.width,
-            self._palette,
-            problem=bool(self._problem),
-        )
+        row = bars.tab_bar(panes, self.place.pane, status, self.app.size.width, self._palette)
         self._lines("tabs").show([row])
 
     def _draw_footer(self) -> None:

@@ -47,8 +47,6 @@ def tab_bar(
     status: str,
     width: int,
     palette: Palette,
-    *,
-    problem: bool = False,
 ) -> Row:
     """List the panes with their keys, and say on the right what is going on.
 
@@ -58,7 +56,6 @@ def tab_bar(
         status: Quiet words, or nothing.
         width: Cells of the row.
         palette: For this terminal.
-        problem: The status is a refusal and should be seen.
     """
     left: Row = [
         Segment(f" {key} {title} ", palette.chosen if key == chosen else palette.plain)
@@ -66,8 +63,7 @@ def tab_bar(
     ]
     used = sum(cell_len(segment.text) for segment in left)
     text = _shortened(spoken(status, palette.profile.glyphs), max(0, width - used - 2))
-    style = palette.problem if problem else palette.faint
-    return spread(left, [Segment(f" {text} ", style)], width, palette.plain)
+    return spread(left, [Segment(f" {text} ", palette.faint)], width, palette.plain)
 
 
 def footer(hints: Sequence[tuple[str, str]], width: int, palette: Palette, *, keep: int = 0) -> Row:

@@ -46,7 +46,7 @@ class Names(Sequence[str]):
         """Make one label, or those of a slice."""
         if isinstance(index, slice):
             return [self._name(i) for i in range(*index.indices(self._count))]
-        return self._name(index)
+        return self._name(range(self._count)[index])  # beyond the end: IndexError, which ends a for
 
 
 @dataclass(frozen=True, slots=True)
