@@ -32,7 +32,7 @@ _MASKED, _NAN, _ABOVE, _BELOW = 100, 101, 102, 103
 """Codes beside the levels, for cells that have none."""
 
 _LONGEST_LABEL = 10
-_FEW = 1024
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,7 @@ def _row_labels(
     glyphs = palette.profile.glyphs
     if axis in POSITION_AXES:
         digits = len(str(max(count, len(tokens)) - 1))
-        return tuple(f"{i:>{digits}} {label(tokens[i], glyphs)}" for i in range(count))
+        return Names(lambda i: f"{i:>{digits}} {label(tokens[i], glyphs)}", count)
     if axis == "V" and vocabulary is not None:
         return Names(lambda i: f"{i} {label(vocabulary(i), glyphs)}", count)
     return Names(str, count)

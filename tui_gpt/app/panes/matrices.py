@@ -40,7 +40,6 @@ class Prepared:
     """As the matrix is drawn: turned and pooled."""
     notes: tuple[str, ...]
     """What a person must know of the scale and of what is left out."""
-    reading: Row
 
 
 def source_of(place: Place) -> ValuesOf | ParameterOf:
@@ -53,6 +52,12 @@ def source_of(place: Place) -> ValuesOf | ParameterOf:
         first = max(0, group - _ROWS_AT_ONCE)
         return ValuesOf(stage.id, (first, min(stage.shape[0], group + 2 * _ROWS_AT_ONCE)))
     return ValuesOf(stage.id)
+
+
+def read_cell(scene: Scene) -> Row | None:
+    """Read the cell of the place aloud; None while its values are not there."""
+    shown = scene.ask(source_of(scene.place))
+    return None if shown is None else _reading(scene, shown)
 
 
 def prepare(scene: Scene, width: int, height: int) -> Prepared | None:
@@ -83,7 +88,7 @@ def prepare(scene: Scene, width: int, height: int) -> Prepared | None:
                 matrix = pooled(matrix, made)
                 cell = (cell[0] // bin[0], cell[1] // bin[1])
                 notes.insert(0, f"overview: each cell the largest of {bin[0]} × {bin[1]}")
-    return Prepared(matrix, shown.found, cell, tuple(notes), _reading(scene, shown))
+    return Prepared(matrix, shown.found, cell, tuple(notes))
 
 
 def _scale(scene: Scene, found: Statistics) -> tuple[float, list[str]]:

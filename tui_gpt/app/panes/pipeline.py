@@ -98,44 +98,45 @@ class PipelinePane:
         rows = _heading(place, width, palette)[: max(1, scene.height - 6)]
         if not scene.answers.ready:
             return rows, []
-        from tui_gpt.app.panes.matrices import prepare, source_of  # numpy is there by now
-        from tui_gpt.views.matrix_panel import frame_of, matrix_panel
+        from tui_gpt.app.panes.matrices import read_cell, source_of  # numpy is there by now
 
-        explanation, room = [], scene.height - len(rows)
-        if place.explained:
-            # In a tall window below the picture, in a low one in its place.
-            tall = scene.height >= _TALL
-            room = (room + 1) // 2 if tall else 0
-            explanation = self._explanation(scene, width, scene.height - len(rows) - room)
-            if not tall:
-                rows = rows[:1]
-                explanation = self._explanation(scene, width, scene.height - 1)
-        prepared = prepare(scene, width, room)
-        if prepared is None:
+        aloud = read_cell(scene)
+        if aloud is None:
             reason = scene.reason(source_of(place))
             text = spoken(harmless(f"missing: {reason}"), palette.profile.glyphs) if reason else ""
             return [*rows, *([Segment(line, palette.problem)] for line in wrapped(text, width))], []
-        if not room:
-            return [*rows, *explanation], prepared.reading
+        if place.explained and scene.height < _TALL:
+            return [rows[0], *self._explanation(scene, width, scene.height - 1)], aloud
+        room = scene.height - len(rows)
+        below = self._explanation(scene, width, room // 2) if place.explained else []
+        return [*rows, *self._picture(scene, width, room - len(below)), *below], aloud
+
+    def _picture(self, scene: Scene, width: int, height: int) -> list[Row]:
+        """Draw the matrix, what must be known of its scale above it."""
+        from tui_gpt.app.panes.matrices import prepare
+        from tui_gpt.views.matrix_panel import frame_of, matrix_panel
+
+        palette = scene.palette
+        prepared = prepare(scene, width, height)
+        if prepared is None:
+            return []
         self._bin = prepared.matrix.bin
-        if prepared.notes:
-            text = spoken(" · ".join(prepared.notes), palette.profile.glyphs)
-            notes = wrapped(text, width)
-            rows += [[Segment(line, palette.accent)] for line in notes]
-            room -= len(notes)
+        text = spoken(" · ".join(prepared.notes), palette.profile.glyphs)
+        notes = wrapped(text, width) if text else []
+        height -= len(notes)
         panel = matrix_panel(
             prepared.matrix,
-            frame_of(prepared.matrix, width, room, palette, dense=place.dense),
+            frame_of(prepared.matrix, width, height, palette, dense=scene.place.dense),
             prepared.found,
             cell=prepared.cell,
             top=self._top,
             left=self._left,
             width=width,
-            height=room,
+            height=height,
             palette=palette,
         )
         self._top, self._left, self._cell_page = panel.top, panel.left, panel.page
-        return [*rows, *panel.rows, *explanation], prepared.reading
+        return [*([Segment(line, palette.accent)] for line in notes), *panel.rows]
 
     def _explanation(self, scene: Scene, width: int, height: int) -> list[Row]:
         """Draw where the cell's number comes from, the chosen line in sight."""
