@@ -37,7 +37,8 @@ class Explorer(Terminal):
     @property
     def stages(self) -> str:
         """The stage list."""
-        return "\n".join(row[: self._rule] for row in self._body)
+        rule = self._rule
+        return "\n".join(row[:rule] for row in self._body)
 
     @property
     def chosen(self) -> str:
@@ -48,7 +49,8 @@ class Explorer(Terminal):
     @property
     def panel(self) -> list[str]:
         """What is right of the list."""
-        return [row[self._rule + 1 :].rstrip() for row in self._body]
+        rule = self._rule
+        return [row[rule + 1 :].rstrip() for row in self._body]
 
     @property
     def reading(self) -> str:

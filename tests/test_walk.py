@@ -220,7 +220,7 @@ def test_a_prompt_of_ones_own_changes_title_shapes_and_numbers() -> None:
         explorer.open_prompt()
         explorer.type("To be, or not to be")
         explorer.send("\r")
-        explorer.wait_for(lambda _: "recorded run" in explorer.status)
+        explorer.wait_for(lambda _: "recorded" in explorer.status)
         wait_for_value(explorer, value(recorded(), "probs", 18, first_column()))
 
 
