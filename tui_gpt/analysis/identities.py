@@ -40,6 +40,7 @@ _NO_FUTURE = "has nothing above the diagonal"
 
 _ROUNDED_SUM = "a float32 softmax divides by a rounded sum"
 _EXACT = "nothing is rounded"
+_SAME = "the same to the last bit"
 _SMALLEST = 2.0**-126
 
 
@@ -165,11 +166,8 @@ class _Check:
             future = torch.ones(stage.shape[1:], dtype=torch.bool).triu(diagonal=1)  # (Tq, Tk)
         if not any(self._lacks(source) for source in stage.reads):
             reads = [self._here[source] for source in stage.reads if source in self._here]
-            allowed, reason = room(stage, computed, reads, self._weights, self._config)
-            error = _distance(computed, recorded)
-            if stage.name == "attn_scores" and future is not None:
-                error, allowed = error.masked_fill(future, 0), allowed.masked_fill(future, 0)
-            self._found(stage, "", error, allowed, reason)
+            masked = future if stage.name == "attn_scores" else None
+            self._compare(stage, "", computed, recorded, reads, masked)
         if stage.name in _SUMS_TO_1:
             error = (recorded.sum(dim=-1, dtype=torch.float64) - 1).abs()
             allowed = torch.tensor(SUM_TOLERANCE, dtype=torch.float64)
@@ -184,9 +182,26 @@ class _Check:
         """Compare the lens's last row with the recorded logits of the same positions."""
         stage = self._stages["logits"]
         logits, _ = answers(self._model, rows.numpy())
-        before = self._here[stage.reads[0]]
-        allowed, reason = room(stage, logits, [before], self._weights, self._config)
-        self._found(stage, _LENS, _distance(logits, self._here[stage.id]), allowed, reason)
+        reads = [self._here[stage.reads[0]]]
+        self._compare(stage, _LENS, logits, self._here[stage.id], reads)
+
+    def _compare(
+        self,
+        stage: Stage,
+        claim: str,
+        computed: Tensor,
+        recorded: Tensor,
+        reads: list[Tensor],
+        masked: Tensor | None = None,
+    ) -> None:
+        """Judge differences; what rounding may do is worked out only where there are any."""
+        error, allowed, reason = torch.zeros(recorded.shape), torch.zeros(()), _SAME
+        if not torch.equal(computed, recorded):
+            error = _distance(computed, recorded)
+            if masked is not None:
+                error = error.masked_fill(masked, 0)
+            allowed, reason = room(stage, computed, reads, self._weights, self._config)
+        self._found(stage, claim, error, allowed, reason)
 
     def _found(self, stage: Stage, claim: str, error: Tensor, allowed: Tensor, reason: str) -> None:
         """Keep the cell that speaks for an identity, of this part or an earlier one."""
@@ -236,16 +251,12 @@ def _distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _speaking(error: Tensor, allowed: Tensor, reason: str) -> _Cell:
-    """Choose a cell: the one furthest beyond its tolerance, or that with the largest error.
-
-    Where no cell has an error, it is the one that is allowed most.
-    """
+    """Choose a cell: the one furthest beyond its tolerance, or that with the largest error."""
     allowed = allowed.nan_to_num(nan=0.0, posinf=0.0).expand_as(error)
     beyond = ~(error <= allowed)
+    weight = error
     if beyond.any():
         weight = torch.where(beyond, error / allowed.clamp_min(_SMALLEST), 0.0)
-    else:
-        weight = error if error.any() else allowed
     place = int(weight.nan_to_num(nan=math.inf).argmax())
     index = np.unravel_index(place, tuple(error.shape))
     return _Cell(

@@ -23,7 +23,7 @@ class Identity:
     is furthest beyond its own tolerance. NaN where a cell is no number, infinite where one is
     finite on one side only. None where it could not be checked."""
     tolerance: float | None
-    """What is allowed in that cell."""
+    """What is allowed in that cell; 0 where no cell has an error."""
     index: tuple[int, ...] | None
     """That cell, in the stage's axes; the row where the claim is about rows."""
     unchecked: str = ""

@@ -87,6 +87,8 @@ def _line(identity: Identity, words: int, width: int, palette: Palette) -> Row:
         return padded([*row, Segment(fit(reason, words + _ERRORS, glyphs), style)], width, style)
     claim = spoken(identity.claim.replace("equals its operation: ", "= "), glyphs)
     numbers = f"{_error(identity.error)} / {_error(identity.tolerance)}"
+    if identity.error == 0:
+        numbers = "exact"
     row += [
         Segment(fit(claim, words, glyphs), style),
         Segment(f"{numbers:>{_ERRORS}}", style),
