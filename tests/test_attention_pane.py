@@ -202,6 +202,8 @@ def test_what_does_not_fit_says_how_it_was_shrunk() -> None:
     record, run = recorded()
     assert "19×19 → 12×12 by largest" in "\n".join(lines(pane(record, run)))
     assert "by largest" not in "\n".join(lines(pane(record, run, size=(200, 56))))
+    glyphs = lines(pane(record, run, rung=("none", "ascii"), size=(200, 56)))
+    assert " -> 10x19 by largest|" in "\n".join(glyphs)
 
 
 def test_a_picture_has_the_future_blank_and_the_diagonal_of_a_head_that_reads_itself() -> None:

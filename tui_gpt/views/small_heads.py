@@ -114,10 +114,7 @@ def small_heads(
         ]
         for parts in zip(*tiles_of_row, strict=True):
             rows.append([segment for part in parts for segment in part])
-    n = record.n_positions
-    down, across = _told_apart(record, tiles, palette)
-    note = "" if (down, across) == (n, n) else f" {n}×{n} → {down}×{across} by largest"
-    note = spoken(note, palette.profile.glyphs)
+    note = spoken(_note(record, tiles, palette), palette.profile.glyphs)
     rows = fitted(rows, tiles.width, height - 1, palette.plain)
     return [*rows, padded([Segment(note, palette.faint)], tiles.width, palette.plain)]
 
@@ -135,6 +132,16 @@ def _title(record: Attention, tiles: Tiling, first: int, end: int, palette: Pale
         return f" {most} · {shown} of {record.n_head}"
     titles = (f" mean {most} nats", f" mean {most}", f" {most}")
     return next((title for title in titles if len(title) <= tiles.width), titles[-1])
+
+
+def _note(record: Attention, tiles: Tiling, palette: Palette) -> str:
+    """Say how the patterns were shrunk; nothing where they were not."""
+    n, (down, across) = record.n_positions, _told_apart(record, tiles, palette)
+    if (down, across) == (n, n):
+        return ""
+    shrunk = f" → {down}×{across} by largest"
+    whole = f" {n}×{n}{shrunk}"
+    return whole if len(whole) < tiles.width else shrunk  # an arrow may take two cells
 
 
 def _tile(
