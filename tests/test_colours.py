@@ -102,6 +102,12 @@ def test_ascii_sends_no_byte_from_128_on() -> None:
         assert bytes(explorer.received).isascii()
 
 
+def test_in_ascii_a_cut_is_marked_with_a_tilde() -> None:
+    with Explorer("--ascii", size=(44, 12)) as explorer:
+        assert any(row.endswith("~") for row in (*explorer.panel, explorer.reading))
+        assert "?" not in explorer.text.replace("? help", "")
+
+
 def test_a_locale_without_our_characters_gets_ascii() -> None:
     env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
     with Explorer(env=env) as explorer:

@@ -112,7 +112,7 @@ class Terminal:
                     # A widget of Textual's passes what was typed; nothing of it steers us.
                     cells.extend((" ", *codes) for _ in range(width))
                 elif self._profile.ascii and not char.isascii():
-                    plain = spoken(char, "ascii")
+                    plain = "~" if char == "…" else spoken(char, "ascii")  # as `fit` marks a cut
                     cells.extend((plain if len(plain) == 1 else "?", *codes) for _ in range(width))
                 elif width:
                     cells.append((char, *codes))

@@ -22,7 +22,7 @@ def title_bar(run: Run, width: int, palette: Palette) -> Row:
     """
     glyphs = palette.profile.glyphs
     model = run.model
-    name = fit_name(harmless(model.name, glyphs), 28)
+    name = fit_name(harmless(model.name, glyphs), 28, palette)
     facts = spoken(
         f" · {counted(model.config.n_layer, 'block')} · {counted(model.n_parameters, 'parameter')}",
         glyphs,
@@ -37,7 +37,7 @@ def title_bar(run: Run, width: int, palette: Palette) -> Row:
     room = width - used - 2
     if room < min(cell_len(prompt), 12):
         left, room = left[1:2], width - cell_len(left[1].text) - 2
-    right = [Segment(f"{_shortened(prompt, max(room, 0))} ", palette.bar)]
+    right = [Segment(f"{_shortened(prompt, max(room, 0), palette)} ", palette.bar)]
     return spread(left, right, width, palette.bar)
 
 
@@ -62,7 +62,7 @@ def tab_bar(
         for key, title in panes
     ]
     used = sum(cell_len(segment.text) for segment in left)
-    text = _shortened(spoken(status, palette.profile.glyphs), max(0, width - used - 2))
+    text = _shortened(spoken(status, palette.profile.glyphs), max(0, width - used - 2), palette)
     return spread(left, [Segment(f" {text} ", palette.faint)], width, palette.plain)
 
 
@@ -90,10 +90,12 @@ def footer(hints: Sequence[tuple[str, str]], width: int, palette: Palette, *, ke
     return padded(row, width, palette.bar)
 
 
-def fit_name(name: str, width: int) -> str:
+def fit_name(name: str, width: int, palette: Palette) -> str:
     """Keep the end of a name or path that is too long, which tells more than its start."""
-    return name if cell_len(name) <= width else fit(name, width, keep_end=True)
+    if cell_len(name) <= width:
+        return name
+    return fit(name, width, palette.profile.glyphs, keep_end=True)
 
 
-def _shortened(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else fit(text, width)
+def _shortened(text: str, width: int, palette: Palette) -> str:
+    return text if cell_len(text) <= width else fit(text, width, palette.profile.glyphs)

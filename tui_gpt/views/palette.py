@@ -29,7 +29,7 @@ _SEQUENTIAL = ((22, 28, 44), (30, 60, 118), (34, 116, 150), (92, 184, 122), (250
 _NEGATIVE = ((26, 30, 38), (28, 62, 120), (52, 118, 196), (132, 196, 255))
 _POSITIVE = ((26, 30, 38), (112, 58, 22), (198, 108, 36), (255, 196, 110))
 
-_SIXTEEN_SEQUENTIAL = ("blue", "blue", "cyan", "green", "yellow")
+_SIXTEEN_SEQUENTIAL = ("blue", "bright_blue", "cyan", "green", "yellow")
 _SIXTEEN_NEGATIVE = ("blue", "blue", "cyan", "bright_cyan")
 _SIXTEEN_POSITIVE = ("red", "red", "yellow", "bright_yellow")
 
