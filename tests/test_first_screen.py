@@ -66,7 +66,7 @@ def test_the_first_attention_pattern_is_chosen_and_shown() -> None:
         assert explorer.panel[0].startswith("Block 1 of 2 · attention pattern ")
         assert explorer.panel[0].endswith(" head 1/4")
         key = int(last.argmax())
-        assert explorer.reading == f"head 1 · query 18 “e” reads key {key} “␣”  {last[key]!s}"
+        assert explorer.reading == f"L0H0 · query 18 “e” reads key {key} “␣”  {last[key]!s}"
         assert "recorded" in explorer.status
         assert any("██" in row for row in explorer.panel)
         assert len(explorer.received) <= 70_000
@@ -75,7 +75,7 @@ def test_the_first_attention_pattern_is_chosen_and_shown() -> None:
 def test_the_first_picture_needs_no_torch() -> None:
     without = "import sys; sys.modules['torch'] = None; from tui_gpt.cli import main; main()"
     with Explorer(command=(sys.executable, "-c", without)) as explorer:
-        assert explorer.reading.startswith("head 1 · query 18 “e” reads key ")
+        assert explorer.reading.startswith("L0H0 · query 18 “e” reads key ")
         assert "recorded" in explorer.status
 
 

@@ -246,7 +246,7 @@ def test_a_model_of_nan_has_no_best_token_and_can_still_be_recorded(tmp_path: Pa
     model.ln_f.weight[0] = math.nan
     trace, file = live(TINY, model=model), tmp_path / "nan.safetensors"
     save_recording(file, trace, "0" * 64)
-    assert all(math.isnan(candidate.logit) for candidate in Recording(file).prediction())
+    assert trace.prediction() == Recording(file).prediction() == ()
     whole = file.read_bytes()
     assert b"NaN" not in whole[8 : 8 + int.from_bytes(whole[:8], "little")]  # strict JSON
 
@@ -394,7 +394,7 @@ def test_a_small_vocabulary_has_few_candidates() -> None:
 def test_a_logit_that_is_no_number_is_never_the_best() -> None:
     logits = np.array([1, math.nan, 9], np.float32)  # case C03
     ranked = best_candidates(logits, logits, a_token)
-    assert [candidate.token.id for candidate in ranked] == [2, 0, 1]
+    assert [candidate.token.id for candidate in ranked] == [2, 0]
 
 
 def test_the_prediction_is_a_distribution_best_first(either_norm: GPTConfig) -> None:

@@ -126,7 +126,7 @@ def test_brackets_show_the_heads_one_after_the_other() -> None:
             explorer.send("]")
             wait_for_heading(explorer, f"head {head + 1}/4")
             wait_for_value(explorer, value(trace, "blocks.0.pattern", head, 18, key))
-            assert explorer.reading.startswith(f"head {head + 1} · query 18 “e” reads key {key} ")
+            assert explorer.reading.startswith(f"L0H{head} · query 18 “e” reads key {key} ")
         explorer.send("[")
         wait_for_heading(explorer, "head 4/4")
 
@@ -146,7 +146,7 @@ def test_every_cell_can_be_read() -> None:
         wait_for_value(explorer, value(trace, pattern, 0, 17, 0))
         explorer.send(RIGHT + RIGHT)
         wait_for_value(explorer, value(trace, pattern, 0, 17, 2))
-        assert explorer.reading.startswith("head 1 · query 17 “b” reads key 2 “␣”")
+        assert explorer.reading.startswith("L0H0 · query 17 “b” reads key 2 “␣”")
         explorer.send(LEFT + DOWN)
         wait_for_value(explorer, value(trace, pattern, 0, 18, 1))
         explorer.send(END)
@@ -176,7 +176,7 @@ def test_a_cell_in_the_future_of_the_scores_says_that_it_is_masked() -> None:
     with Explorer("--stage", "blocks.1.attn_scores", size=(100, 24)) as explorer:
         explorer.send(TAB + HOME + PAGE_UP * 3)
         wait_for_value(explorer, value(trace, "blocks.1.attn_scores", 0, 0, 0))
-        assert explorer.reading.startswith("head 1 · query 0 “T” asks key 0 “T” ")
+        assert explorer.reading.startswith("L0H0 · query 0 “T” asks key 0 “T” ")
         explorer.send(RIGHT)
         wait_for_value(explorer, "masked: it lies in the future")
         assert "  684 masked" in explorer.panel[-1]  # 4 heads · 19 · 18 / 2

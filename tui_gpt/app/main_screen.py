@@ -31,7 +31,7 @@ from tui_gpt.app.moves import MOVES
 from tui_gpt.app.panes import PANES
 from tui_gpt.app.panes.pane import Pane, Scene
 from tui_gpt.app.place import Place
-from tui_gpt.app.questions import Answers, ExplanationOf, Shown
+from tui_gpt.app.questions import Answers, Broken, BrokenOf, ExplanationOf, Shown
 from tui_gpt.app.work import Work
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
@@ -189,7 +189,10 @@ class MainScreen(Screen[None]):
         self._asked.discard(message.question)
         if self.place.row is None and isinstance(message.answer, Shown):
             self.place = _at_largest(self.place, message.answer)
-        self._draw_pane()
+        if isinstance(message.answer, Broken):
+            self._fit()  # a banner takes a line
+        else:
+            self._draw_pane()
         if self._recorded and self._complete:
             self.call_after_refresh(self._preload)
 
@@ -329,7 +332,7 @@ class MainScreen(Screen[None]):
         """Give every part its room, and draw all of it."""
         width, height = self.app.size
         small = width < SMALLEST[0] or height < SMALLEST[1]
-        notices = self.place.run.notices
+        notices = self._notices
         for name in ("title", "tabs", "body", "reading", "footer"):
             self._lines(name).display = not small
         self._lines("too-small").display = small
@@ -345,6 +348,16 @@ class MainScreen(Screen[None]):
         self._draw_status()
         self._draw_footer()
         self._draw_pane()
+
+    @property
+    def _notices(self) -> tuple[str, ...]:
+        """What must be in sight as long as this run is: what was done to the prompt, and NaN."""
+        broken = self._answers.get(BrokenOf())
+        if broken is None or broken.first is None:
+            return self.place.run.notices
+        first = broken.first
+        where = f"{first.stage.id}[{', '.join(str(i) for i in first.index)}]"
+        return (f"not finite: {where} is the first such number", *self.place.run.notices)
 
     def _draw_status(self) -> None:
         """Draw the panes' names and what is going on; a problem takes their place."""
@@ -379,13 +392,15 @@ class MainScreen(Screen[None]):
             self._answers,
             self._vocabulary(),
             width,
-            height - _LINES_AROUND - bool(self.place.run.notices),
+            height - _LINES_AROUND - bool(self._notices),
             self._palette,
         )
         picture = self._pane.draw(scene)
         self._lines("body").show(picture.rows)
         self._show_line("reading", picture.reading)
         self._complete = self._answers.ready and not scene.wanted
+        if self._complete:
+            scene.ask(BrokenOf())
         if self._trace is not None and not self._asked.issuperset(scene.wanted):
             self._asked = set(scene.wanted)
             self._work.ask(self._trace, self._session, tuple(scene.wanted))

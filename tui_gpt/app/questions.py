@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_gpt.records.feed_forward import FeedForward
     from tui_gpt.records.identities import Identities
     from tui_gpt.records.lens import Lens
-    from tui_gpt.records.output import Output
+    from tui_gpt.records.output import NotFinite, Output
     from tui_gpt.records.stream import Stream
     from tui_gpt.records.tensors import StageTensor, Statistics, Values
     from tui_gpt.session import Session
@@ -256,6 +256,33 @@ class OutputOf(Question["Output"]):
         from tui_gpt.analysis.output import output
 
         return output(trace, self.position, _token_of(session))
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Where the first NaN or infinity of a run is, if there is any that matters."""
+
+    first: NotFinite | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenOf(Question[Broken]):
+    """Whether a NaN or an infinity reaches what the model answers, and where it starts."""
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Broken:
+        """Look at the last row of logits, and where it is not finite at every stage.
+
+        Every position attends to itself and the stream is a sum, so what breaks a position
+        reaches its logits; the last position reads all others.
+        """
+        import numpy as np
+
+        from tui_gpt.analysis.output import first_not_finite
+
+        last = len(trace.run.tokens) - 1
+        logits = trace.tensor("logits", (last, last + 1)).values
+        go_on()
+        return Broken(None if np.isfinite(logits).all() else first_not_finite(trace))
 
 
 class Answers:

@@ -24,9 +24,14 @@ def best_candidates(
         probs: (V,) of the same position.
         token: Gives the token of an id.
         count: How many; fewer where the vocabulary is smaller.
+
+    Returns:
+        Best first. A logit that is NaN or +∞ proposes nothing, so it is left out.
     """
     return tuple(
-        Candidate(token(i), float(logits[i]), float(probs[i])) for i in best_ids(logits, count)
+        Candidate(token(i), float(logits[i]), float(probs[i]))
+        for i in best_ids(logits, count)
+        if logits[i] < np.inf
     )
 
 

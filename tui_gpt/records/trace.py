@@ -26,7 +26,7 @@ class ModelFacts:
     n_parameters: int
     """A tied head counted once."""
     source: str
-    """Where the weights came from: `bundled`, `folder` or `recording`."""
+    """Where the weights came from: `bundled`, `folder`, `untrained` or `recording`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +76,8 @@ class Trace(Protocol):
         ...
 
     def prediction(self) -> tuple[Candidate, ...]:
-        """List the best candidates after the last position, best first, ties by lowest id."""
+        """List the best candidates after the last position, best first, ties by lowest id.
+
+        Empty where logits or probabilities could not be recorded, or are no numbers.
+        """
         ...

@@ -102,8 +102,11 @@ class LiveTrace:
     def prediction(self) -> tuple[Candidate, ...]:
         """Rank what may follow the last token; see `Trace.prediction`."""
         last = len(self.run.tokens) - 1
-        logits = self.tensor("logits", (last, last + 1)).values[0]
-        probs = self.tensor("probs", (last, last + 1)).values[0]
+        try:
+            logits = self.tensor("logits", (last, last + 1)).values[0]
+            probs = self.tensor("probs", (last, last + 1)).values[0]
+        except MissingStage:
+            return ()
         return best_candidates(
             logits.astype(np.float32, copy=False), probs.astype(np.float32, copy=False), self._token
         )

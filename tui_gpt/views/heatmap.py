@@ -271,13 +271,14 @@ def _column_header(
         return [*line, Segment(f"{'id':>{cell - 1}} ", palette.faint)]
     digits = len(str(max(columns, default=0) * matrix.bin[1])) + 1
     step = next(size for size in (1, 2, 5, 10, 20, 50, 100) if size * cell >= digits)
-    ruler = ""
+    ruler, width = "", cell * len(columns)
     for column in columns:
-        if column % step == 0 and len(ruler) <= cell * (column - columns.start):
-            number = column * matrix.bin[1]
-            text = f"{number:>{cell - 1}} " if cell >= NUMBER_CELL else str(number)
-            ruler = ruler.ljust(cell * (column - columns.start)) + text
-    line.append(Segment(ruler.ljust(cell * len(columns))[: cell * len(columns)], palette.faint))
+        number, start = str(column * matrix.bin[1]), cell * (column - columns.start)
+        text = f"{number:>{cell - 1}} " if cell >= NUMBER_CELL else number
+        # A number that does not fit whole is left out: its first digit would be another one.
+        if column % step == 0 and len(ruler) <= start and start + len(text) <= width:
+            ruler = ruler.ljust(start) + text
+    line.append(Segment(ruler.ljust(width), palette.faint))
     return line
 
 

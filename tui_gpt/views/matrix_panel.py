@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from rich.segment import Segment
 
 from tui_gpt.records.tensors import Statistics
-from tui_gpt.views.heatmap import Frame, frame_for, heatmap_rows, legend, scrolled
+from tui_gpt.views.heatmap import Frame, frame_for, heatmap_rows, legend
 from tui_gpt.views.matrix import Matrix
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, blank_rows, padded
 from tui_gpt.views.stage_text import legend_row
+from tui_gpt.views.window import has_halves, window
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,7 @@ class Panel:
 
 def frame_of(matrix: Matrix, width: int, height: int, palette: Palette, *, dense: bool) -> Frame:
     """Decide how a matrix is drawn in a panel of this size, its legend below it."""
-    halves = dense and palette.profile.colour in ("truecolor", "256") and not palette.profile.ascii
-    return frame_for(matrix, width, height - 1, dense=halves)
+    return frame_for(matrix, width, height - 1, dense=dense and has_halves(palette))
 
 
 def matrix_panel(
@@ -56,11 +56,7 @@ def matrix_panel(
         height: Rows that are returned.
         palette: For this terminal.
     """
-    n_rows, n_columns = matrix.shape
-    top = scrolled(top, cell[0], frame.rows, n_rows)
-    left = scrolled(left, cell[1], frame.columns, n_columns)
-    if frame.dense:
-        top -= top % 2
+    top, left = window(frame, matrix.shape, cell, top, left)
     rows = heatmap_rows(
         matrix, frame, top=top, left=left, cursor=cell, width=width, palette=palette
     )

@@ -186,7 +186,7 @@ def reading(
     stored = (index[0] - tensor.first, *index[1:]) if tensor.first else index
     parts: list[str] = []
     for axis, i in zip(stage.axes, index, strict=True):
-        words = f"{AXIS_WORDS[axis]} {i + 1 if axis == 'H' else i}"
+        words = f"L{stage.layer}H{i}" if axis == "H" else f"{AXIS_WORDS[axis]} {i}"
         if axis in POSITION_AXES:
             words += f" {named(tokens[i], glyphs)}"
         elif axis == "V" and vocabulary is not None:

@@ -210,6 +210,9 @@ def _prediction(last: Token, prediction: Iterable[Candidate], glyphs: Glyphs) ->
     title = spoken(f"next token after “{label(last, glyphs)}”", glyphs)
     head = f"{'token':<{width}}{'id':>8}{'logit':>11}{'prob':>9}  probability from 0 to 1"
     yield Text(title, HEADING)
+    if not candidates:
+        yield Text("    no prediction: the logits are missing or not finite", NOTICE)
+        return
     yield Text(f"    {head}", FAINT)
     for place, (candidate, name) in enumerate(zip(candidates, names, strict=True), start=1):
         yield Text.assemble(
