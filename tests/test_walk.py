@@ -176,7 +176,7 @@ def test_a_cell_in_the_future_of_the_scores_says_that_it_is_masked() -> None:
     with Explorer("--stage", "blocks.1.attn_scores", size=(100, 24)) as explorer:
         explorer.send(TAB + HOME + PAGE_UP * 3)
         wait_for_value(explorer, value(trace, "blocks.1.attn_scores", 0, 0, 0))
-        assert explorer.reading.startswith("L0H0 · query 0 “T” asks key 0 “T” ")
+        assert explorer.reading.startswith("L1H0 · query 0 “T” asks key 0 “T” ")
         explorer.send(RIGHT)
         wait_for_value(explorer, "masked: it lies in the future")
         assert "  684 masked" in explorer.panel[-1]  # 4 heads · 19 · 18 / 2
