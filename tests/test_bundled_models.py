@@ -11,8 +11,10 @@ import torch
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT
 from tui_gpt.model.checkpoint import ModelSource, find_model, load_weights, read_card
 from tui_gpt.model.gpt import GPT
+from tui_gpt.model.tokenizer import CharacterTokenizer
 from tui_gpt.model.train import mean_loss
 from tui_gpt.records.recording import Recording
+from tui_gpt.records.tokens import joined_text
 from tui_gpt.session import Session, bundled_recording
 
 COMMON = frozenset(
@@ -127,7 +129,7 @@ def greedy(model: GPT, source: ModelSource, prompt: str, count: int) -> str:
     for _ in range(count):
         logits = model(torch.tensor([ids[-source.config.block_size :]]))[0, -1]
         ids.append(int(logits.argmax()))
-    return "".join(source.tokenizer.characters[i] for i in ids[n_prompt:])
+    return joined_text(source.tokenizer.token(i) for i in ids[n_prompt:])
 
 
 def test_the_recording_that_ships_is_of_the_weights_that_ship(source: ModelSource) -> None:
@@ -145,6 +147,7 @@ def test_the_recording_that_ships_is_of_the_weights_that_ship(source: ModelSourc
 
 
 def test_every_character_of_the_plays_is_ascii(source: ModelSource) -> None:
+    assert isinstance(source.tokenizer, CharacterTokenizer)
     characters = source.tokenizer.characters
     assert "".join(characters) == "".join(sorted(characters))
     assert all(character == "\n" or " " <= character <= "~" for character in characters)

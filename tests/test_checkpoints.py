@@ -25,6 +25,7 @@ from tui_gpt.model.checkpoint import (
     read_card,
     read_header,
 )
+from tui_gpt.model.tokenizer import CharacterTokenizer
 
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 
@@ -55,6 +56,7 @@ def test_a_folder_gives_back_the_model_that_was_written(
     read = load_weights(source)
     assert source.config == config
     assert source.n_parameters == sum(parameter.numel() for parameter in read.parameters())
+    assert isinstance(source.tokenizer, CharacterTokenizer)
     assert source.tokenizer.characters == tuple(CHARACTERS)
     assert torch.equal(read(IDS), written(IDS))
     assert (read.lm_head.weight is read.wte.weight) == tied

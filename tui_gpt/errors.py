@@ -88,6 +88,34 @@ class UnknownTokenId(TuiGPTError):
         super().__init__(f"token id {token_id} is not one of 0…{vocab_size - 1}")
 
 
+class NoTokenizer(TuiGPTError):
+    """The model has ids and no vocabulary, so no text can be read."""
+
+    def __init__(self) -> None:
+        super().__init__("this model has no tokenizer, so it reads no text; give token ids (--ids)")
+
+
+class NotEnoughMemory(TuiGPTError):
+    """The weights alone do not fit."""
+
+    def __init__(self, name: str, needed: int, available: int) -> None:
+        super().__init__(
+            f"{name} needs {needed / 1e9:.1f} GB for its weights and {available / 1e9:.1f} GB are "
+            "free; take a smaller one"
+        )
+
+
+class NothingToChoose(TuiGPTError):
+    """A step of generation has no token that could be taken."""
+
+    def __init__(self, step: int, reason: str) -> None:
+        self.step = step
+        super().__init__(
+            f"step {step} has no next token: {reason}; `tui-gpt trace` shows where the first "
+            "number breaks"
+        )
+
+
 class UnusableText(TuiGPTError):
     """A text file cannot be trained on."""
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from tui_gpt.analysis.generation import Stepper
     from tui_gpt.model.gpt import GPT
     from tui_gpt.records.explanation import Explanation
     from tui_gpt.records.identities import Identities
@@ -50,7 +51,7 @@ class Session:
 
     @classmethod
     def open(cls, name: str) -> Session:
-        """Find a model by name or path.
+        """Find a model by name or path, or an untrained one by preset.
 
         Raises:
             UnknownModel: Nothing is there.
@@ -68,26 +69,35 @@ class Session:
         """How the weights came to be, as `card.json` says."""
         return read_card(self.source)
 
-    def prepare(self, text: str, *, crop: bool = False, notices: tuple[str, ...] = ()) -> Run:
+    def prepare(
+        self,
+        text: str,
+        *,
+        crop: bool = False,
+        slide: bool = False,
+        notices: tuple[str, ...] = (),
+    ) -> Run:
         """Cut a text into tokens and lay out the stages.
 
         Args:
             text: Used as it is.
             crop: Keep the last tokens where there are too many.
+            slide: Keep all of them, for a reader whose window slides over them.
             notices: What the caller did to the text.
 
         Raises:
             EmptyPrompt: There is no token.
             UnknownCharacters: The vocabulary lacks some of the text.
-            PromptTooLong: There are more tokens than positions, and `crop` is off.
+            NoTokenizer: The model has no vocabulary.
+            PromptTooLong: There are more tokens than positions, and they may not be.
         """
         if not text:
             raise EmptyPrompt
         tokenizer = self.source.tokenizer
         notices = (*notices, *tokenizer.notices(text))
-        return self._lay_out(tokenizer.encode(text), text, crop, notices)
+        return self._lay_out(tokenizer.encode(text), text, crop, slide, notices)
 
-    def prepare_ids(self, ids: tuple[int, ...], *, crop: bool = False) -> Run:
+    def prepare_ids(self, ids: tuple[int, ...], *, crop: bool = False, slide: bool = False) -> Run:
         """Lay out the stages for given token ids; see `prepare`.
 
         Raises:
@@ -98,7 +108,7 @@ class Session:
         for token_id in ids:
             if not 0 <= token_id < self.source.config.vocab_size:
                 raise UnknownTokenId(token_id, self.source.config.vocab_size)
-        return self._lay_out(list(ids), None, crop, ())
+        return self._lay_out(list(ids), None, crop, slide, ())
 
     def load(self) -> None:
         """Import torch and read the weights, unless that is done.
@@ -183,6 +193,16 @@ class Session:
 
         return output(trace, position, self.token)
 
+    def stepper(self, *, top: int = 10) -> Stepper:
+        """Take steps of generation; what it keeps belongs to one prompt's walk.
+
+        Args:
+            top: Candidates to keep with each step.
+        """
+        from tui_gpt.analysis.generation import Stepper
+
+        return Stepper(self._loaded(), self.token, top=top)
+
     def parameter(self, name: str) -> NDArray[np.float32]:
         """Give one parameter's values, in the shape of the stage table.
 
@@ -218,11 +238,19 @@ class Session:
     def weights_sha256(self) -> str:
         """Name the weights: the SHA-256 of their file.
 
+        An untrained model has no file, and its numbers follow from its name and torch's
+        version: of these it is the SHA-256.
+
         Raises:
             DamagedModel: There is no such file, or it may not be read.
         """
         import hashlib  # OpenSSL, which the first frame has no use for
 
+        if self.source.recipe is not None:
+            from importlib.metadata import version
+
+            made_of = f"{self.source.recipe.name} torch {version('torch')}"
+            return hashlib.sha256(made_of.encode()).hexdigest()
         path = weights_file(self.source)
         try:
             regular_size(path)
@@ -237,22 +265,24 @@ class Session:
         return self._model
 
     def _lay_out(
-        self, ids: list[int], text: str | None, crop: bool, notices: tuple[str, ...]
+        self, ids: list[int], text: str | None, crop: bool, slide: bool, notices: tuple[str, ...]
     ) -> Run:
         config = self.source.config
         size = config.block_size
         if len(ids) > size:
-            if not crop:
+            if not crop and not slide:
                 raise PromptTooLong(len(ids), size)
+            fate = "were cut" if crop else "are not read"
             notices = (
                 *notices,
                 f"the prompt is {len(ids)} tokens and this model reads {size}: "
-                f"the first {len(ids) - size} were cut",
+                f"the first {len(ids) - size} {fate}",
             )
-            ids, text = ids[-size:], None
+            if crop:
+                ids, text = ids[-size:], None
         tokens = tuple(self.token(token_id) for token_id in ids)
         prompt = joined_text(tokens) if text is None else text
-        return Run(self.facts, prompt, tokens, notices, stage_table(config, len(ids)))
+        return Run(self.facts, prompt, tokens, notices, stage_table(config, min(len(ids), size)))
 
 
 def use_threads(count: int) -> None:

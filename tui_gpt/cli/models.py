@@ -1,4 +1,4 @@
-"""`tui-gpt models`: which models can be opened by name."""
+"""`tui-gpt models`: which models can be opened by name, trained or drawn from a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-@click.command(help="List the models that come with tui-gpt, the default first.")
+@click.command(help="List the models that can be opened by name, the default first.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 @global_options
 def models(*, as_json: bool, common: Globals) -> None:
@@ -25,13 +25,15 @@ def models(*, as_json: bool, common: Globals) -> None:
     from rich.text import Text
 
     from tui_gpt.cli.output import drawn, write
-    from tui_gpt.model.checkpoint import find_model
+    from tui_gpt.model.checkpoint import find_model, untrained_presets
     from tui_gpt.session import Session
+    from tui_gpt.views.model_text import untrained_lines
     from tui_gpt.views.tables import model_lines
 
     sources = [find_model(name) for name in BUNDLED_MODELS]
+    untrained = [find_model(f"untrained:{preset}") for preset in untrained_presets()]
     if as_json:
-        entries = ",\n".join(_entry(source) for source in sources)
+        entries = ",\n".join(_entry(source) for source in (*sources, *untrained))
         write(["[\n", entries, "\n]\n"])
         return
     profile = common.profile()
@@ -41,6 +43,8 @@ def models(*, as_json: bool, common: Globals) -> None:
             if i:
                 yield Text()
             yield from model_lines(Session(source).facts, str(source.path), i == 0, profile.glyphs)
+        yield Text()
+        yield from untrained_lines([Session(source).facts for source in untrained], profile.glyphs)
 
     write(drawn(lines(), profile))
 
@@ -52,7 +56,7 @@ def _entry(source: ModelSource) -> str:
             "schema": SCHEMA,
             "name": source.name,
             "kind": source.kind,
-            "path": str(source.path),
+            "path": None if source.path is None else str(source.path),
             "parameters": source.n_parameters,
             "config": source.config.to_dict(),
         },

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import click
 
-from tui_gpt.cli.environment import terminal_profile, threads
+from tui_gpt.cli.environment import glyph_set, terminal_profile, threads
 from tui_gpt.errors import TuiGPTError, UsageError
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT
 from tui_gpt.views.profile import TerminalProfile
@@ -86,16 +86,36 @@ def global_options(command: Command) -> Command:
 
 
 def model_option(command: Command) -> Command:
-    """Add -m."""
-    return click.option(
+    """Add -m and --seed; both reach the command as `model`, one name."""
+
+    @click.option(
         "-m",
         "--model",
         "model",
         metavar="MODEL",
         default=BUNDLED_MODELS[0],
         show_default=True,
-        help=f"{', '.join(BUNDLED_MODELS)}, or a model folder.",
-    )(command)
+        help=f"{', '.join(BUNDLED_MODELS)}, a model folder, or untrained:PRESET.",
+    )
+    @click.option(
+        "--seed",
+        type=click.IntRange(0, 2**63 - 1),
+        metavar="N",
+        help="Draw the weights of untrained:PRESET from this seed; default 123.",
+    )
+    @functools.wraps(command)
+    def wrapper(*args: Any, model: str, seed: int | None, **kwargs: Any) -> Any:
+        if seed is not None:
+            if not model.startswith("untrained:"):
+                raise UsageError(
+                    f"--seed {seed} draws the weights of untrained:PRESET, and {model} has its own"
+                )
+            if " seed " in model:
+                raise UsageError(f"give one seed: {model!r} has one, and --seed says {seed}")
+            model = f"{model} seed {seed}"
+        return command(*args, model=model, **kwargs)
+
+    return wrapper  # type: ignore[return-value]  # the same command, with one option fewer
 
 
 def prompt_options(command: Command) -> Command:
@@ -133,6 +153,15 @@ def prompt_options(command: Command) -> Command:
         return command(*args, prompt=prompt, **kwargs)
 
     return wrapper  # type: ignore[return-value]  # the same command, with four options fewer
+
+
+def say_notices(notices: Iterable[str]) -> None:
+    """Say on standard error what has no place in the output."""
+    from tui_gpt.views.text import harmless, spoken
+
+    for notice in notices:
+        words = spoken(harmless(notice), glyph_set(sys.stderr.encoding))
+        click.echo(f"tui-gpt: notice: {words}", err=True)
 
 
 def _read_prompt(name: str) -> str:

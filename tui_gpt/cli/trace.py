@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tui_gpt.cli.environment import glyph_set
 from tui_gpt.cli.explanation import explanation_lines, parse_index
-from tui_gpt.cli.options import Globals, Prompt, global_options, model_option, prompt_options
+from tui_gpt.cli.options import (
+    Globals,
+    Prompt,
+    global_options,
+    model_option,
+    prompt_options,
+    say_notices,
+)
 from tui_gpt.errors import MissingStage, UsageError
 
 if TYPE_CHECKING:
@@ -146,16 +152,7 @@ def _record(asked: _Asked, path: Path) -> None:
     from tui_gpt.records.recording import save_recording
 
     save_recording(path, asked.trace, asked.session.weights_sha256())
-    _say_notices(asked.trace.run)
-
-
-def _say_notices(run: Run) -> None:
-    """Say on standard error what has no place in the output."""
-    from tui_gpt.views.text import harmless, spoken
-
-    for notice in run.notices:
-        words = spoken(harmless(notice), glyph_set(sys.stderr.encoding))
-        click.echo(f"tui-gpt: notice: {words}", err=True)
+    say_notices(asked.trace.run.notices)
 
 
 def _json(asked: _Asked) -> Iterator[str]:
@@ -198,7 +195,7 @@ def _csv(asked: _Asked, glyphs: Glyphs) -> Iterator[str]:
         rows = cell_rows(stage.axes, slices(trace, stage))
     else:
         rows = stage_rows(list(summaries(trace)))
-    _say_notices(trace.run)
+    say_notices(trace.run.notices)
     return _csv_text(
         [spoken(cell, glyphs) if isinstance(cell, str) else cell for cell in row] for row in rows
     )

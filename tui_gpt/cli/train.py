@@ -229,14 +229,19 @@ def _check(text_file: Path, folder: Path, common: Globals) -> None:
 
     # A folder comes before a bundled model of the same name.
     source = find_model(str(folder.absolute() if folder.exists() else folder))
+    if source.recipe is not None:
+        raise UsageError(f"{source.name} learnt nothing that could be checked")
 
     import torch
 
     from tui_gpt.model import train as training
     from tui_gpt.model.checkpoint import load_weights
+    from tui_gpt.model.tokenizer import CharacterTokenizer
 
     torch.set_num_threads(common.n_threads)
-    text = training.read_text(text_file, source.config.block_size, source.tokenizer)
+    tokenizer = source.tokenizer
+    assert isinstance(tokenizer, CharacterTokenizer)  # of every folder that has weights
+    text = training.read_text(text_file, source.config.block_size, tokenizer)
     measured, recorded = training.check(source, load_weights(source), text)
     card = "not on its card" if recorded is None else f"{recorded:.4f} on its card"
     glyphs = common.profile().glyphs

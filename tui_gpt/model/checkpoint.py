@@ -1,4 +1,6 @@
-"""Model folders of our own: config, weights, characters and a card, each file whole.
+"""Finding a model, and model folders of our own: config, weights, characters and a card.
+
+Each file of a folder is whole or not there:
 
     config.json         "format": "tui-gpt" and the fields of GPTConfig
     model.safetensors   the state dict; a tied head is not stored twice
@@ -18,10 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_gpt.config import GPTConfig
+from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.errors import DamagedModel, ImpossibleShape, UnknownModel
 from tui_gpt.files import BUNDLED_MODELS, assets, read_regular, regular_size, write_whole
-from tui_gpt.model.tokenizer import CharacterTokenizer
+from tui_gpt.model.tokenizer import (
+    GPT2_VOCABULARY,
+    CharacterTokenizer,
+    GPT2Tokenizer,
+    IdsOnly,
+    Tokenizer,
+)
+from tui_gpt.model.untrained import PREFIX, Recipe, draw, read_recipe
 from tui_gpt.records.stages import Parameter, count_parameters, stage_table
 
 if TYPE_CHECKING:
@@ -53,13 +62,16 @@ class ModelSource:
     """A model that was found and whose config makes sense; its weights are not read yet."""
 
     name: str
-    """As it was asked for: a bundled name or a path."""
+    """As it was asked for: a bundled name, a path or `untrained:PRESET`."""
     kind: str
-    """`bundled` or `folder`."""
-    path: Path
+    """`bundled`, `folder` or `untrained`."""
+    path: Path | None
+    """The folder; None for an untrained model, which has no file."""
     config: GPTConfig
-    tokenizer: CharacterTokenizer
+    tokenizer: Tokenizer
     n_parameters: int
+    recipe: Recipe | None = None
+    """How an untrained model is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +84,14 @@ class TensorEntry:
 
 
 def find_model(name: str) -> ModelSource:
-    """Find a model by bundled name or path, and read its config and vocabulary.
+    """Find a model by bundled name, path or preset, and read its config and vocabulary.
 
     Raises:
         UnknownModel: Nothing is there; the message lists what can be given instead.
         DamagedModel: A folder is there, but its config or vocabulary is not usable.
     """
+    if name.startswith(PREFIX):
+        return _untrained(read_recipe(name))
     if name in BUNDLED_MODELS:
         return _read_folder(assets() / "models" / name, name, "bundled")
     try:
@@ -87,8 +101,8 @@ def find_model(name: str) -> ModelSource:
         found = False
     if not name or not found:
         raise UnknownModel(
-            f"no model {name!r}: give {' or '.join(BUNDLED_MODELS)}, or the path of a folder "
-            "written by `tui-gpt train`; nothing is downloaded"
+            f"no model {name!r}: give {' or '.join(BUNDLED_MODELS)}, the path of a folder "
+            f"written by `tui-gpt train`, or {PREFIX}PRESET; nothing is downloaded"
         )
     if path.is_file() and path.name in (CONFIG, WEIGHTS):
         path = path.parent
@@ -98,12 +112,15 @@ def find_model(name: str) -> ModelSource:
 
 
 def load_weights(source: ModelSource) -> GPT:
-    """Build the model and fill in every weight from the folder's file.
+    """Build the model and fill in every weight: from the folder's file, or by the recipe.
 
     Raises:
+        NotEnoughMemory: There is no room for an untrained model.
         DamagedModel: The file is incomplete, or a tensor is missing, left over, of another
             shape or of a kind that is no weight.
     """
+    if source.recipe is not None:
+        return draw(source.recipe, source.config, source.n_parameters)
     path = weights_file(source)
     check_tensors(path, read_header(path), source.config)  # refuses before torch is imported
 
@@ -170,13 +187,26 @@ def read_card(source: ModelSource) -> dict[str, Any]:
     Raises:
         DamagedModel: The card is there and is no JSON object.
     """
+    if source.path is None:
+        return {}
     path = source.path / CARD
     return _read_json(path) if path.exists() else {}
 
 
 def weights_file(source: ModelSource) -> Path:
-    """Name the file that the weights are read from."""
+    """Name the file that the weights are read from.
+
+    Raises:
+        UnknownModel: An untrained model has none.
+    """
+    if source.path is None:
+        raise UnknownModel(f"{source.name} is drawn from a seed; there is no file of weights")
     return source.path / WEIGHTS
+
+
+def untrained_presets() -> tuple[str, ...]:
+    """List the shapes that can be drawn: the named ones, and those of the bundled models."""
+    return (*PRESETS, *BUNDLED_MODELS)
 
 
 def read_header(path: Path) -> tuple[TensorEntry, ...]:
@@ -252,6 +282,24 @@ def _parameters(config: GPTConfig) -> list[Parameter]:
         for parameter in stage.parameters
         if not parameter.shared
     ]
+
+
+def _untrained(recipe: Recipe) -> ModelSource:
+    """Give a model of random numbers the shape of its preset and the vocabulary that fits."""
+    tokenizer: Tokenizer
+    if recipe.preset in BUNDLED_MODELS:
+        trained = find_model(recipe.preset)
+        config, tokenizer = trained.config, trained.tokenizer
+    elif recipe.preset in PRESETS:
+        config = PRESETS[recipe.preset]
+        tokenizer = GPT2Tokenizer() if config.vocab_size >= GPT2_VOCABULARY else IdsOnly()
+    else:
+        raise UnknownModel(
+            f"no preset {recipe.preset!r} to draw: give {PREFIX} with one of "
+            + ", ".join(untrained_presets())
+        )
+    count = count_parameters(config)
+    return ModelSource(recipe.name, "untrained", None, config, tokenizer, count, recipe)
 
 
 def _read_folder(path: Path, name: str, kind: str) -> ModelSource:

@@ -1,8 +1,9 @@
 """Text to token ids and back, byte for byte.
 
 Two kinds: one token a character, as the bundled models read; and GPT-2's byte-level BPE,
-built from the vocabulary files in the package. Text is used as it is: nothing is stripped,
-no character replaced. Special tokens are never read out of a text.
+built from the vocabulary files in the package. A model may also come without any. Text is
+used as it is: nothing is stripped, no character replaced. Special tokens are never read out
+of a text.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tui_gpt.errors import DamagedModel, UnknownCharacters, UnknownTokenId
+from tui_gpt.errors import DamagedModel, NoTokenizer, UnknownCharacters, UnknownTokenId
 from tui_gpt.files import assets, read_regular
 from tui_gpt.records.tokens import Token
 
 if TYPE_CHECKING:
     import tiktoken
+
+GPT2_VOCABULARY = 50257
+"""Entries of GPT-2's vocabulary; a larger table has ids that stand for nothing."""
 
 GPT2_SHA256 = {
     "vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
@@ -47,6 +51,7 @@ class Tokenizer(Protocol):
 
         Raises:
             UnknownCharacters: The vocabulary cannot express the text.
+            NoTokenizer: There is no vocabulary.
         """
         ...
 
@@ -120,6 +125,27 @@ class CharacterTokenizer:
         ):
             raise DamagedModel(f"{path} is damaged: expected different single characters")
         return cls(characters)
+
+
+class IdsOnly:
+    """No vocabulary at all: ids go in, and ids are what is shown."""
+
+    @property
+    def vocab_size(self) -> int:
+        """No id has a meaning."""
+        return 0
+
+    def encode(self, text: str) -> list[int]:
+        """Refuse: there is nothing to cut a text with; see `Tokenizer.encode`."""
+        raise NoTokenizer
+
+    def token(self, token_id: int) -> Token:
+        """Refuse: no id has a text; see `Tokenizer.token`."""
+        raise UnknownTokenId(token_id, self.vocab_size)
+
+    def notices(self, text: str) -> tuple[str, ...]:
+        """There is no text to say anything of."""
+        return ()
 
 
 class GPT2Tokenizer:

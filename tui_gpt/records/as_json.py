@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tui_gpt.records.explanation import CellRef, Explanation
+from tui_gpt.records.generation import GenerationStep
 from tui_gpt.records.shortest import shortest, shortest_of
 from tui_gpt.records.stages import Parameter
 from tui_gpt.records.tensors import StageSummary, StageTensor, Values
@@ -140,6 +141,44 @@ def explanation_object(explanation: Explanation) -> dict[str, object]:
         described["bias"] = _number(explanation.bias)
         described["n_terms"] = explanation.n_terms
     described["reason"] = reason
+    return described
+
+
+def generation_object(step: GenerationStep, top: int) -> dict[str, object]:
+    """Describe one step of generation, with this many of its candidates."""
+    described: dict[str, object] = {
+        "schema": SCHEMA,
+        "step": step.step,
+        **token_object(step.token),
+        "logit": _number(step.chosen.logit),
+        "prob": _number(step.chosen.prob),
+        "argmax_logits": step.argmax_logits,
+        "argmax_probs": step.argmax_probs,
+        "entropy": _number(step.ranking.entropy),
+        "margin": _number(step.ranking.margin),
+        "window": list(step.window),
+        "cropped": step.cropped,
+        "cached": step.cached,
+        "sampled": step.chosen_by == "sampled",
+        "candidates": [
+            {
+                **token_object(one.token),
+                "logit": _number(one.logit),
+                "prob": _number(one.prob),
+            }
+            for one in step.ranking.best[:top]
+        ],
+    }
+    if step.reshaped is not None:
+        sampling = step.reshaped.sampling
+        described["sampling"] = {
+            "temperature": sampling.temperature,
+            "top_k": sampling.top_k,
+            "top_p": sampling.top_p,
+            "seed": sampling.seed,
+            "prob": step.reshaped.drawn_prob,
+            "kept": step.reshaped.n_kept,
+        }
     return described
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
 from tui_gpt.config import GPTConfig
 from tui_gpt.records.trace import ModelFacts
 from tui_gpt.views.numbers import counted
-from tui_gpt.views.text import harmless
+from tui_gpt.views.profile import Glyphs
+from tui_gpt.views.text import harmless, spoken
 
 ACTIVATION_WORDS = {"gelu": "GELU", "gelu_tanh": "tanh GELU", "relu": "ReLU"}
 
@@ -25,3 +30,21 @@ def shape_words(config: GPTConfig) -> str:
     if config.tied:
         parts.append("tied")
     return ", ".join(parts)
+
+
+def untrained_lines(models: Sequence[ModelFacts], glyphs: Glyphs) -> Iterator[Text]:
+    """List the shapes that can be filled with random numbers, a line each."""
+    head = " · random numbers from a seed (--seed N, default 123)"
+    yield Text.assemble(("untrained:PRESET", "bold"), spoken(head, glyphs))
+    width = max(len(model.name) for model in models)
+    for model in models:
+        config = model.config
+        facts = (
+            f"{model.n_parameters:>13,} parameters",
+            counted(config.n_layer, "block"),
+            f"{config.n_embd} wide",
+            f"{config.norm}-norm",
+            *(["tied"] if config.tied else []),
+        )
+        name = harmless(model.name, glyphs)
+        yield Text(f"  {name:<{width}} {spoken(' · '.join(facts), glyphs)}")
