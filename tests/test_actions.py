@@ -64,7 +64,7 @@ def test_the_footer_joins_keys_of_one_label_and_names_the_other_zone() -> None:
     assert hints("stages")[0] == ("↑↓", "stage")
     assert ("[ ]", "head") in hints("stages")
     assert ("Tab", "cells") in hints("stages")
-    assert ("1-5", "panes") in hints("stages")
+    assert ("1-6", "panes") in hints("stages")
     assert hints("cells")[0] == ("↑↓←→", "cell")
     assert ("Tab", "stages") in hints("cells")
     assert hints("output")[:2] == (("↑↓", "candidate"), ("←→", "position"))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Where = Literal["stages", "cells", "terms", "attention", "ffn", "stream", "output"]
+Where = Literal["stages", "cells", "terms", "attention", "ffn", "stream", "output", "budget"]
 """What has the arrow keys: in pane 1 the stage list, the matrix or the explanation; elsewhere
 the pane."""
 
@@ -22,6 +22,7 @@ WHERE: dict[Where, str] = {
     "ffn": "In the feed-forward pane",
     "stream": "In the stream pane",
     "output": "In the output pane",
+    "budget": "In the budget pane",
 }
 """How the help says it."""
 
@@ -81,15 +82,20 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "position_right", _RIGHT, "position", "Choose the position after.", ("stream", "output")
     ),
+    Action("field_up", _UP, "field", "Choose the field above.", ("budget",)),
+    Action("field_down", _DOWN, "field", "Choose the field below.", ("budget",)),
+    Action("less", _LEFT, "change", "Less of the field, or the choice before.", ("budget",)),
+    Action("more", _RIGHT, "change", "More of the field, or the next choice.", ("budget",)),
     Action("follow", ("f", "enter"), "follow", "Go to the cell of the chosen line.", ("terms",)),
     Action("switch_zone", ("tab", "c"), "cells", "Give the arrow keys to the next part.", PANE_1),
     Action("previous_head", ("left_square_bracket",), "head", "Show the previous head."),
     Action("next_head", ("right_square_bracket",), "head", "Show the next head."),
     Action("scores", ("s",), "scores", "Show scores, or the pattern.", ("attention",)),
+    Action("section", ("x",), "section", "Show the budget's next section.", ("budget",)),
+    Action("hold", ("v",), "compare", "Hold this shape, compare it with others.", ("budget",)),
     Action("prompt", ("p",), "prompt", "Type a prompt of your own."),
     Action("explain", ("e",), "explain", "Show where the cell's number comes from, or stop."),
-    Action("back", ("u", "backspace"), "back", "Go back to where the last jump started."),
-    Action("pane", ("1", "2", "3", "4", "5"), "panes", "Show the pane of that number."),
+    Action("pane", ("1", "2", "3", "4", "5", "6"), "panes", "Show the pane of that number."),
     Action("model", ("m",), "model", "Choose another model."),
     Action("next_block", ("n",), "block", "Go to the same stage of the next block."),
     Action("previous_block", ("N",), "block", "Go to the same stage of the previous block."),
@@ -99,6 +105,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("robust", ("r",), "robust", "Scale to 99 of 100 values, or to all.", PANE_1),
     Action("shared", ("b",), "shared", "Take one scale for all blocks, or each its own.", PANE_1),
     Action("dense", ("d",), "dense", "Draw two rows a line, where colours allow it."),
+    Action("back", ("u", "backspace"), "back", "Go back to where the last jump started."),
     Action("previous_stage", ("comma",), "stage", "Choose the stage above, from anywhere."),
     Action("next_stage", ("full_stop",), "stage", "Choose the stage below, from anywhere."),
     Action("first", ("home", "g"), "first", "Go to the first stage, or the row's first cell."),

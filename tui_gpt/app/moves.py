@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from tui_gpt.app.panes.budget import draft_of
 from tui_gpt.app.panes.pane import Pane
 from tui_gpt.app.place import Place, Zone
+
+if TYPE_CHECKING:
+    from tui_gpt.app.draft import Draft
 
 Move: TypeAlias = Callable[[Place, Pane], Place]
 
@@ -50,6 +54,11 @@ def _end(place: Place, pane: Pane, *, last: bool) -> Place:
     return pane.move(place, 0, columns if last else -columns)
 
 
+def _in_budget(place: Place, change: Callable[[Draft], Draft]) -> Place:
+    """Change the shape that is looked at, where it is looked at."""
+    return replace(place, draft=change(draft_of(place))) if place.pane == "6" else place
+
+
 def _page(place: Place, pane: Pane, direction: int) -> Place:
     return pane.move(place, direction * pane.page(place), 0)
 
@@ -65,6 +74,8 @@ MOVES: Mapping[str, Move] = {
     "previous_block": lambda place, pane: place.at_block(place.block - 1),
     "next_block": lambda place, pane: place.at_block(place.block + 1),
     "scores": lambda place, pane: replace(place, scores=not place.scores),
+    "section": lambda place, pane: _in_budget(place, lambda d: d.next_section()),
+    "hold": lambda place, pane: _in_budget(place, lambda d: d.hold()),
     "overview": lambda place, pane: replace(place, overview=not place.overview),
     "turn": lambda place, pane: replace(place, turned=not place.turned),
     "robust": lambda place, pane: replace(place, robust=not place.robust, shared=False),

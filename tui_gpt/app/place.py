@@ -8,10 +8,13 @@ that it comes back when a larger one is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tui_gpt.records.stages import ActivationName, Stage
 from tui_gpt.records.trace import Run
+
+if TYPE_CHECKING:
+    from tui_gpt.app.draft import Draft
 
 Zone = Literal["stages", "cells", "terms"]
 """What the arrow keys move in pane 1: the chosen stage, the cell that is read, or the line of
@@ -44,6 +47,8 @@ class Place:
     """The point of the stream that is read, in the stream pane."""
     choice: int = 0
     """The candidate that is read, in the output pane."""
+    draft: Draft | None = None
+    """The shape in the budget pane; None is the open model's."""
     scores: bool = False
     """The attention pane shows scores, and not the pattern."""
     dense: bool = False
@@ -144,6 +149,7 @@ class Place:
             head=min(self.head, run.model.config.n_head - 1),
             parameter=self.parameter if keeps else None,
             line=0,
+            draft=self.draft if run.model.name == self.run.model.name else None,
         )
 
 

@@ -12,6 +12,7 @@ from tui_gpt.cli.options import Globals
 _COMMANDS = {
     "explore": "Watch a prompt pass through a model, stage by stage (the default).",
     "trace": "Print the stages of a forward pass, or the values of one.",
+    "budget": "Count a model's parameters and bytes, and compare shapes.",
     "generate": "Let a model write on, one token at a time, with what decided each.",
     "models": "List the models that can be opened.",
     "train": "Train a character model on a text file.",

@@ -1,6 +1,7 @@
 """The panes, one a file: what each asks about a run, how it is drawn, what arrows move in it."""
 
 from tui_gpt.app.panes.attention import AttentionPane
+from tui_gpt.app.panes.budget import BudgetPane
 from tui_gpt.app.panes.feed_forward import FeedForwardPane
 from tui_gpt.app.panes.output import OutputPane
 from tui_gpt.app.panes.pane import Pane
@@ -13,5 +14,6 @@ PANES: tuple[type[Pane], ...] = (
     FeedForwardPane,
     StreamPane,
     OutputPane,
+    BudgetPane,
 )
 """In the order of their digits."""
