@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import pyte.screens
 from terminal import CTRL_G, DOWN, ENTER, EXPLORER, Terminal
+
+_STATUS = re.compile(
+    r"(recorded run|recorded . loading torch\S*|loading torch to run it\S*|computed here"
+    r"|running\S*)\s*$"
+)
+"""The words of the status line."""
 
 
 class Explorer(Terminal):
@@ -32,7 +39,9 @@ class Explorer(Terminal):
 
     @property
     def status(self) -> str:
-        return self._row(1)
+        """What is going on, at the right end of the line that is read."""
+        found = _STATUS.search(self._row(-2))
+        return found.group().strip() if found else ""
 
     @property
     def stages(self) -> str:
@@ -55,7 +64,7 @@ class Explorer(Terminal):
     @property
     def reading(self) -> str:
         """The cell that is read aloud."""
-        return self._row(-2)
+        return _STATUS.sub("", self._row(-2)).strip()
 
     @property
     def footer(self) -> str:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from conftest import TINY
 from rich.cells import cell_len
+from rich.segment import Segment
 
 from tui_gpt.app.actions import KEPT, hints
 from tui_gpt.records.stages import stage_table
 from tui_gpt.records.trace import ModelFacts, Run
-from tui_gpt.views.bars import footer, tab_bar, title_bar
+from tui_gpt.views.bars import footer, reading_bar, tab_bar, title_bar
 from tui_gpt.views.numbers import short
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import TerminalProfile
@@ -65,13 +66,23 @@ def test_the_title_is_as_wide_as_the_screen_whatever_is_in_it(width: int, ascii_
         assert shown.replace("…", "~").isascii() or not ascii_only
 
 
-def test_tabs_are_left_and_the_status_right() -> None:
-    row = tab_bar(PANES, "1", "recorded run", 50, COLOURFUL)
-    assert plain_text(row) == " 1 Pipeline  2 Attention             recorded run "
+def test_tabs_that_do_not_fit_keep_their_digits_and_the_chosen_its_name() -> None:
+    row = tab_bar(PANES, "1", 40, COLOURFUL)
+    assert plain_text(row).rstrip() == " 1 Pipeline  2 Attention"
     assert row[0].style == COLOURFUL.chosen
     assert row[1].style != COLOURFUL.chosen
-    narrow = tab_bar(PANES, "1", "recorded run", 34, COLOURFUL)
-    assert plain_text(narrow) == " 1 Pipeline  2 Attention  record… "
+    assert plain_text(tab_bar(PANES, "2", 20, COLOURFUL)).rstrip() == " 1  2 Attention"
+
+
+def test_the_number_that_is_read_is_never_cut_and_the_status_takes_what_is_left() -> None:
+    reading = [Segment(" query 18 reads key 16  "), Segment("0.5780084")]
+    assert plain_text(reading_bar(reading, "recorded run", 50, COLOURFUL)) == (
+        " query 18 reads key 16  0.5780084    recorded run "
+    )
+    assert plain_text(reading_bar(reading, "recorded run", 40, COLOURFUL)).rstrip() == (
+        " query 18 reads key 16  0.5780084"
+    )
+    assert plain_text(reading_bar(reading, "", 22, COLOURFUL)) == " query 18 re…0.5780084"
 
 
 HINTS = (("↑↓", "stage"), ("Tab", "cells"), ("[ ]", "head"), ("?", "help"), ("q", "quit"))

@@ -37,7 +37,7 @@ def test_an_encoding_without_our_glyphs_gets_ascii(environ: dict[str, str]) -> N
     outcome = process("trace", "--stage", "blocks.0.attn_scores", environ=environ)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.isascii()
-    assert "formula  q - k^T / sqrt16" in outcome.out
+    assert "formula  q * k^T / sqrt16" in outcome.out
     assert "\\u" not in outcome.out
     refused = process("trace", "-p", "é", environ=environ)
     assert (refused.code, refused.out) == (1, "")

@@ -75,6 +75,8 @@ class PromptTooLong(TuiGPTError):
     """The prompt has more tokens than the model has positions."""
 
     def __init__(self, n_tokens: int, block_size: int) -> None:
+        self.n_tokens = n_tokens
+        self.block_size = block_size
         super().__init__(
             f"the prompt is {n_tokens} tokens but this model reads {block_size}; "
             f"cut at least {n_tokens - block_size}, or keep only the last {block_size} (--crop)"

@@ -33,6 +33,7 @@ from tui_gpt.app.panes.pane import Pane, Scene
 from tui_gpt.app.place import Place
 from tui_gpt.app.questions import Answers, Broken, BrokenOf, ExplanationOf, Shown
 from tui_gpt.app.work import Work
+from tui_gpt.errors import PromptTooLong, TuiGPTError
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import ModelFacts, Run, Trace
@@ -120,6 +121,7 @@ class MainScreen(Screen[None]):
         self._loading = False
         self._waiting_for: Run | None = None
         self._problem = ""
+        self._reading: Row = []
         self._complete = False
 
     @property
@@ -156,7 +158,7 @@ class MainScreen(Screen[None]):
         """Say why, where the person is typing; nothing else changes."""
         dialog = self.app.screen
         if isinstance(dialog, Dialog):
-            dialog.refuse(str(message.error))
+            dialog.refuse(_in_the_field(message.error))
         else:
             self._complain(str(message.error))
 
@@ -316,8 +318,6 @@ class MainScreen(Screen[None]):
             self._draw_status()
         if place == before:
             return
-        if place.pane != before.pane:
-            self._draw_status()
         if self._pane.where(place) != self._panes[before.pane].where(before):
             self._draw_footer()
         self._draw_pane()
@@ -360,22 +360,28 @@ class MainScreen(Screen[None]):
         return (f"not finite: {where} is the first such number", *self.place.run.notices)
 
     def _draw_status(self) -> None:
-        """Draw the panes' names and what is going on; a problem takes their place."""
+        """Draw the panes' names, and what is going on; a problem takes the names' place."""
+        width = self.app.size.width
         if self._problem:
             text = spoken(harmless(self._problem), self._palette.profile.glyphs)
             self._show_line("tabs", [Segment(f" {text}", self._palette.problem)])
-            return
-        if self._waiting_for is not None:
-            status = "loading torch to run it…" if self._trace is None else "running…"
-        elif self._trace is None:
-            status = ""
-        elif self._loading:
-            status = "recorded · loading torch…"
         else:
-            status = "recorded run" if self._recorded else "computed here"
-        panes = [(pane.key, pane.title) for pane in PANES]
-        row = bars.tab_bar(panes, self.place.pane, status, self.app.size.width, self._palette)
-        self._lines("tabs").show([row])
+            panes = [(pane.key, pane.title) for pane in PANES]
+            row = bars.tab_bar(panes, self.place.pane, width, self._palette)
+            self._lines("tabs").show([row])
+        row = bars.reading_bar(self._reading, self._status, width, self._palette)
+        self._lines("reading").show([row])
+
+    @property
+    def _status(self) -> str:
+        """What is going on, in a few quiet words."""
+        if self._waiting_for is not None:
+            return "loading torch to run it…" if self._trace is None else "running…"
+        if self._trace is None:
+            return ""
+        if self._loading:
+            return "recorded · loading torch…"
+        return "recorded run" if self._recorded else "computed here"
 
     def _draw_footer(self) -> None:
         where = self._pane.where(self.place)
@@ -397,7 +403,8 @@ class MainScreen(Screen[None]):
         )
         picture = self._pane.draw(scene)
         self._lines("body").show(picture.rows)
-        self._show_line("reading", picture.reading)
+        self._reading = picture.reading
+        self._draw_status()
         self._complete = self._answers.ready and not scene.wanted
         if self._complete:
             scene.ask(BrokenOf())
@@ -413,6 +420,17 @@ class MainScreen(Screen[None]):
 
     def _lines(self, name: str) -> Lines:
         return self.query_one(f"#{name}", Lines)
+
+
+def _in_the_field(error: TuiGPTError) -> str:
+    """Say a refusal where a key is at hand, and no option of the command line."""
+    if isinstance(error, PromptTooLong):
+        return (
+            f"the prompt is {error.n_tokens} tokens but this model reads {error.block_size}; cut "
+            f"at least {error.n_tokens - error.block_size}, or press Ctrl+R to run its last "
+            f"{error.block_size}"
+        )
+    return str(error)
 
 
 def _at_largest(place: Place, shown: Shown) -> Place:

@@ -75,4 +75,7 @@ class ModelChooser(Dialog):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Open the model at the path."""
-        self._choose(event.value)
+        if event.value.strip():
+            self._choose(event.value)
+        else:
+            self.refuse("type the path of a model folder, or choose one above")

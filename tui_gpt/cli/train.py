@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from tui_gpt.cli.commands import ARGUMENTS
 from tui_gpt.cli.options import Globals, global_options
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import CannotWrite, Interrupted, TuiGPTError, UnknownCharacters, UsageError
@@ -144,7 +145,7 @@ def _train(text_file: Path, folder: Path, options: dict[str, object], common: Gl
     text = training.read_text(text_file, int(str(options["block_size"])))
     config = GPTConfig.from_dict({**shape, "vocab_size": text.tokenizer.vocab_size})
     facts: dict[str, object] = {
-        "command": shlex.join(["tui-gpt", *sys.argv[1:]]),
+        "command": shlex.join(["tui-gpt", *click.get_current_context().meta[ARGUMENTS]]),
         "preparation": preparation,
         **({"probe": probe} if probe is not None else {}),
     }

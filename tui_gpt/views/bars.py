@@ -10,7 +10,7 @@ from rich.segment import Segment
 from tui_gpt.records.trace import Run
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import Row, padded, spread
+from tui_gpt.views.rows import Row, padded, spread, width_of
 from tui_gpt.views.text import fit, harmless, quoted, spoken
 
 
@@ -41,29 +41,41 @@ def title_bar(run: Run, width: int, palette: Palette) -> Row:
     return spread(left, right, width, palette.bar)
 
 
-def tab_bar(
-    panes: Sequence[tuple[str, str]],
-    chosen: str,
-    status: str,
-    width: int,
-    palette: Palette,
-) -> Row:
-    """List the panes with their keys, and say on the right what is going on.
+def tab_bar(panes: Sequence[tuple[str, str]], chosen: str, width: int, palette: Palette) -> Row:
+    """List the panes with their keys; where there is no room, the others have their key alone.
 
     Args:
         panes: (key, title) of each pane.
         chosen: The key of the one that is shown.
+        width: Cells of the row.
+        palette: For this terminal.
+    """
+    whole = sum(len(key) + cell_len(title) + 3 for key, title in panes) <= width
+    row: Row = [
+        Segment(f" {key} {title} ", palette.chosen)
+        if key == chosen
+        else Segment(f" {key} {title} " if whole else f" {key} ", palette.plain)
+        for key, title in panes
+    ]
+    return padded(row, width, palette.plain)
+
+
+def reading_bar(reading: Row, status: str, width: int, palette: Palette) -> Row:
+    """Read one number aloud, and say quietly what is going on where there is room.
+
+    Args:
+        reading: What the number is, and last the number itself, which is never cut.
         status: Quiet words, or nothing.
         width: Cells of the row.
         palette: For this terminal.
     """
-    left: Row = [
-        Segment(f" {key} {title} ", palette.chosen if key == chosen else palette.plain)
-        for key, title in panes
-    ]
-    used = sum(cell_len(segment.text) for segment in left)
-    text = _shortened(spoken(status, palette.profile.glyphs), max(0, width - used - 2), palette)
-    return spread(left, [Segment(f" {text} ", palette.faint)], width, palette.plain)
+    if width_of(reading) > width:
+        return spread(reading[:-1], reading[-1:], width, palette.plain)
+    words = spoken(f" {status} ", palette.profile.glyphs) if status else ""
+    room = width - width_of(reading)
+    if cell_len(words) > room:
+        words = ""
+    return spread(reading, [Segment(words, palette.faint)], width, palette.plain)
 
 
 def footer(hints: Sequence[tuple[str, str]], width: int, palette: Palette, *, keep: int = 0) -> Row:

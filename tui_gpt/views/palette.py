@@ -1,9 +1,10 @@
 """The styles of every rung of the colour ladder.
 
 Truecolor and 256 colours share one dark scheme; 16 colours use the terminal's own; without
-colour, bold, reverse and underline carry what colour would. Heatmap levels have glyphs that
-tell them apart by themselves on every rung. Both colour maps run between blue and a warm
-tone, which colour-blind people can tell apart, and grow brighter with the value.
+colour, bold, reverse and underline carry what colour would. On every rung the glyphs of a
+heatmap alone tell five steps apart, nine in ASCII, and the sign of a value. Both colour maps
+run between blue and a warm tone, which colour-blind people can tell apart, and grow brighter
+with the value.
 """
 
 from __future__ import annotations
