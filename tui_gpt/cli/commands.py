@@ -21,6 +21,9 @@ _COMMANDS = {
 
 _DEFAULT = "explore"
 
+ARGUMENTS = "tui_gpt.arguments"
+"""Where the context keeps the whole command line, for a card that says how it was made."""
+
 _GROUP_OPTIONS = {"--color": True, "--threads": True, "--ascii": False}
 """What may stand before a command's name, and whether a value follows."""
 
@@ -45,6 +48,7 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = tuple(args)
         first = _first_argument(args)
         if first is None or (args[first] not in _COMMANDS and not _asks_the_group(args[first])):
             position = len(args) if first is None else first
