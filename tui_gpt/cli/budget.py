@@ -92,6 +92,8 @@ def _print(
 
     tokens = config.block_size if context is None else context
     check_batch(config, batch=batch, context=tokens)
+    if other is not None and context is not None:
+        check_batch(other[1], batch=batch, context=context)
     if as_json:
         from tui_gpt.records.budget_json import budget_object, budget_text
 

@@ -294,8 +294,8 @@ def _part(
 
 
 _NOTHING = {
-    "positions": "computed, not learned",
-    "final norm": "post-norm has none",
+    "positions": "computed",
+    "final norm": "post-norm: none",
     "head": "the token table",
 }
 """Why a part may own nothing."""

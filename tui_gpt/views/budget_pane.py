@@ -30,7 +30,7 @@ SECTIONS: tuple[Section, ...] = ("parts", "counts", "bytes", "shapes", "compare"
 
 _FIELDS = 24
 _NARROW = 72
-_WIDE, _TALL = 140, 36
+_WIDE, _TALL = 140, 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +175,11 @@ def _everything(
         parts_rows(found, left, palette),
         names_rows(found, left, palette),
         counts_rows(found, sheet.tally, left, palette),
-        family_rows(left, palette),
     ]
     second = [
         _bytes(sheet, right, palette),
         [heading_row("Shapes", right, palette), *_shapes(sheet, right, palette)],
+        family_rows(right, palette),
     ]
     if sheet.held is not None:
         # It is what was asked for, so it goes where it surely fits.

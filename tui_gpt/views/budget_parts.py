@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.records.budget import FAMILY, Budget, Part, Tally, budget, rounded, size_names
 from tui_gpt.views.budget_rows import Cell, heading_row, sentence, table_row
@@ -13,7 +15,7 @@ from tui_gpt.views.text import harmless
 from tui_gpt.views.units import count_text
 
 _NAME, _FORMULA, _COUNT, _SHARE = 17, 12, 12, 8
-_NUMBERS = 25
+_NUMBERS = 29
 _LABEL, _VALUE = 16, 15
 _LONGEST_BAR = 40
 
@@ -21,9 +23,11 @@ _LONGEST_BAR = 40
 def parts_rows(found: Budget, width: int, palette: Palette) -> list[Row]:
     """List every part: its shape, its parameters, its share of the model as a bar.
 
+    The bar of the largest part is as long as there is room.
+
     Args:
         found: What was counted.
-        width: Cells of each row; the shapes' numbers are there from 96 cells on.
+        width: Cells of each row; the shapes' numbers are there from 84 cells on.
         palette: For this terminal.
 
     Returns:
@@ -151,7 +155,8 @@ class _Parts:
         self._width = width
         self._palette = palette
         used = _NAME + _FORMULA + _COUNT + _SHARE + 1
-        self._numbers = _NUMBERS if width >= used + _NUMBERS + 12 else 0
+        self._numbers = _NUMBERS if width >= used + _NUMBERS + 5 else 0
+        self._largest = max(found.share(part.count) for part in found.parts)
         self._bar = max(0, min(_LONGEST_BAR, width - used - self._numbers))
 
     def head(self) -> Row:
@@ -193,7 +198,7 @@ class _Parts:
         if not count:
             return []
         share = self._found.share(count)
-        bar = f" {gauge(share, self._bar, palette)}" if self._bar > 2 else ""
+        bar = f" {gauge(share / self._largest, self._bar, palette)}" if self._bar > 2 else ""
         return [
             Cell(_share_text(share), -_SHARE, palette.plain),
             Cell(bar, self._bar + 1, palette.stream),
@@ -206,7 +211,7 @@ def _share_text(share: float) -> str:
 
 
 def _with_commas(numbers: str) -> str:
-    return " ".join(f"{int(word):,}" if word.isdigit() else word for word in numbers.split(" "))
+    return re.sub(r"\d+", lambda found: f"{int(found[0]):,}", numbers)
 
 
 def _off(near: int, exact: int, of: str, room: int) -> str:
