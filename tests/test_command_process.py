@@ -34,6 +34,7 @@ C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     ids=["C", "ascii", "cp1252"],
 )
 def test_an_encoding_without_our_glyphs_gets_ascii(environ: dict[str, str]) -> None:
+    # case D08
     outcome = process("trace", "--stage", "blocks.0.attn_scores", environ=environ)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.isascii()
@@ -55,6 +56,7 @@ def test_a_utf8_pipe_gets_glyphs_without_escape_sequences() -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_leaves_early_ends_the_command_silently(unbuffered: str) -> None:
+    # case D17
     # 5,184 rows are more than a pipe holds, so the command is still writing when it breaks.
     writer = subprocess.Popen(
         [*TUI_GPT, "trace", "--parameter", "wte.weight", "--format", "csv"],
@@ -177,6 +179,7 @@ def test_what_needs_no_numbers_is_answered_without_torch(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("asked", ["--help", "--version", "trace --help", "models --help"])
 def test_help_and_version_cost_little(asked: str) -> None:
+    # case E05
     if not Path("/proc/self/status").exists():
         pytest.skip("peak memory of this program alone can be read from /proc only")
     script = (
@@ -279,12 +282,14 @@ def _files(folder: Path) -> dict[str, int]:
 
 
 def test_a_second_user_gets_the_same_numbers(shared_host: SharedHost) -> None:
+    # case E01
     first, second = shared_host.outputs
     assert len(json.loads(first)["stages"]) == 36
     assert second == first
 
 
 def test_nothing_is_written_into_the_package_folder(shared_host: SharedHost) -> None:
+    # case E12
     assert shared_host.after == shared_host.before
 
 
@@ -293,4 +298,5 @@ def test_no_shared_temporary_file_is_left_for_the_next_user(shared_host: SharedH
 
 
 def test_an_unwritable_home_and_cache_are_not_even_mentioned(shared_host: SharedHost) -> None:
+    # case E08
     assert shared_host.errors == ""

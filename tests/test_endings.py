@@ -92,6 +92,7 @@ def read_help(explorer: Explorer) -> None:
     "where", [open_nothing, read_cells, edit_prompt, choose_model, type_path, read_help]
 )
 def test_ctrl_c_leaves_from_everywhere(where: Callable[[Explorer], None]) -> None:
+    # case D11
     with Explorer() as explorer:
         where(explorer)
         leave(explorer, CTRL_C)
@@ -109,6 +110,7 @@ def test_q_leaves_from_everywhere_but_the_fields(where: Callable[[Explorer], Non
 def test_a_signal_restores_the_terminal_and_gives_its_code(
     number: signal.Signals, loaded: bool
 ) -> None:
+    # case D13
     with Terminal() as terminal:
         terminal.wait_for("attn_scores")
         if loaded:
@@ -144,6 +146,7 @@ def test_a_fault_inside_restores_the_terminal_and_is_told() -> None:
     ],
 )
 def test_without_a_terminal_it_says_so_at_once(how: str, reason: str, tmp_path: Path) -> None:
+    # case D15
     script = f'cd "$1"; PYTHONPATH="$2" exec "$0" -m tui_gpt {how}'
     here = str(Path(tui_gpt.__file__).parent.parent)
     with Terminal(("sh", "-c", script, sys.executable, str(tmp_path), here)) as terminal:
@@ -198,6 +201,7 @@ def test_what_cannot_be_opened_is_said_before_the_screen_is_touched(
 
 
 def test_ctrl_z_does_nothing_and_a_stop_from_outside_gives_the_terminal_back() -> None:
+    # case D12
     with Explorer() as explorer:
         explorer.press("\x1a")
         shown = explorer.screen.display
@@ -219,6 +223,7 @@ def test_ctrl_z_does_nothing_and_a_stop_from_outside_gives_the_terminal_back() -
 
 
 def test_flow_control_keys_do_not_freeze_it() -> None:
+    # case D10
     with Explorer() as explorer:
         explorer.send("\x13")
         explorer.send("n")

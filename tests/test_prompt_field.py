@@ -46,6 +46,7 @@ def refusal(explorer: Explorer) -> str:
 
 
 def test_a_paste_of_three_lines_is_kept_whole_and_runs_nothing(field: Explorer) -> None:
+    # case D19
     field.send(f"{PASTE}ROMEO:\rWhat light\nis this?{PASTED}")
     field.wait_for("is this?")
     field.settle()
@@ -54,6 +55,7 @@ def test_a_paste_of_three_lines_is_kept_whole_and_runs_nothing(field: Explorer) 
 
 
 def test_a_paste_without_brackets_is_kept_whole_and_runs_nothing(field: Explorer) -> None:
+    # case D19
     field.send("ROMEO:\rWhat light\ris this?\r")
     field.wait_for("is this?")
     field.settle()

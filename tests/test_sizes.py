@@ -17,6 +17,7 @@ TOO_SMALL = "Too small: {}x{}, need 44x12"
 def test_a_terminal_that_is_too_small_says_what_it_needs_and_can_grow(
     size: tuple[int, int],
 ) -> None:
+    # case D01
     with Terminal(size=size) as terminal:
         said = TOO_SMALL.format(*size)[: size[0]]
         terminal.wait_for(said)
@@ -26,6 +27,7 @@ def test_a_terminal_that_is_too_small_says_what_it_needs_and_can_grow(
 
 
 def test_shrinking_and_growing_again_loses_nothing() -> None:
+    # case D01
     with Explorer() as explorer:
         explorer.send(TAB)
         explorer.wait_for("Tab stages")
@@ -42,6 +44,7 @@ def test_shrinking_and_growing_again_loses_nothing() -> None:
 
 
 def test_resizing_while_torch_loads_ends_in_the_right_layout() -> None:
+    # case D03
     def first_stage(explorer: Explorer) -> str:
         explorer.press(HOME)
         return explorer.text

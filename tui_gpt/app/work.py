@@ -48,34 +48,28 @@ class Work:
 
     def prepare(self, session: Session, text: str, *, crop: bool) -> None:
         """Cut a prompt into tokens: RunPrepared or Refused."""
-
-        def job(go_on: Callable[[], None]) -> None:
-            try:
-                run = session.prepare(text, crop=crop)
-            except TuiGPTError as error:
-                go_on()
-                self._post(Refused(error))
-                return
-            go_on()
-            self._post(RunPrepared(session, run))
-
-        self._prompts.submit(job)
+        self._prepare(lambda: session, text, crop)
 
     def open_model(self, name: str, text: str, *, crop: bool) -> None:
         """Find a model and cut the prompt for it: RunPrepared or Refused."""
 
-        def job(go_on: Callable[[], None]) -> None:
+        def find() -> Session:
             from tui_gpt.session import Session
 
+            return Session.open(name)
+
+        self._prepare(find, text, crop)
+
+    def _prepare(self, find: Callable[[], Session], text: str, crop: bool) -> None:
+        def job(go_on: Callable[[], None]) -> None:
+            answer: Message
             try:
-                session = Session.open(name)
-                run = session.prepare(text, crop=crop)
+                session = find()
+                answer = RunPrepared(session, session.prepare(text, crop=crop))
             except TuiGPTError as error:
-                go_on()
-                self._post(Refused(error))
-                return
+                answer = Refused(error)
             go_on()
-            self._post(RunPrepared(session, run))
+            self._post(answer)
 
         self._prompts.submit(job)
 
