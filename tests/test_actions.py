@@ -64,7 +64,7 @@ def test_the_footer_joins_keys_of_one_label_and_names_the_other_zone() -> None:
     assert hints("stages")[0] == ("↑↓", "stage")
     assert ("[ ]", "head") in hints("stages")
     assert ("Tab", "cells") in hints("stages")
-    assert ("1-6", "panes") in hints("stages")
+    assert ("1-7", "panes") in hints("stages")
     assert hints("cells")[0] == ("↑↓←→", "cell")
     assert ("Tab", "stages") in hints("cells")
     assert hints("output")[:2] == (("↑↓", "candidate"), ("←→", "position"))
@@ -76,7 +76,7 @@ def test_the_help_on_screen_shows_every_action() -> None:
         explorer.send("?")
         explorer.wait_for("How to use tui-gpt")
         seen: set[str] = set()
-        for _ in range(60):
+        for _ in range(100):
             explorer.press(DOWN, quiet=0.03)
             seen |= {" ".join(row.split()) for row in explorer.screen.display}
         for action in ACTIONS:

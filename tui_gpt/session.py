@@ -48,6 +48,8 @@ class Session:
         self.source = source
         self._model: GPT | None = None
         self._loading = Lock()
+        self._steppers: dict[int, Stepper] = {}
+        self._beside: dict[str, Session] = {}
 
     @classmethod
     def open(cls, name: str) -> Session:
@@ -193,15 +195,28 @@ class Session:
 
         return output(trace, position, self.token)
 
-    def stepper(self, *, top: int = 10) -> Stepper:
-        """Take steps of generation; what it keeps belongs to one prompt's walk.
+    def stepper(self, *, top: int = 40) -> Stepper:
+        """Take steps of generation; the same stepper each time, with what it kept.
 
         Args:
             top: Candidates to keep with each step.
         """
         from tui_gpt.analysis.generation import Stepper
 
-        return Stepper(self._loaded(), self.token, top=top)
+        if top not in self._steppers:
+            self._steppers[top] = Stepper(self._loaded(), self.token, top=top)
+        return self._steppers[top]
+
+    def beside(self, name: str) -> Session:
+        """Open another model to compare with; it is kept for the next time.
+
+        Raises:
+            UnknownModel: Nothing is there.
+            DamagedModel: Its config or vocabulary is not usable.
+        """
+        if name not in self._beside:
+            self._beside[name] = Session.open(name)
+        return self._beside[name]
 
     def parameter(self, name: str) -> NDArray[np.float32]:
         """Give one parameter's values, in the shape of the stage table.
@@ -231,9 +246,9 @@ class Session:
     def token(self, token_id: int) -> Token:
         """Give a token; ids the tokenizer does not know have no bytes."""
         tokenizer = self.source.tokenizer
-        return (
-            tokenizer.token(token_id) if token_id < tokenizer.vocab_size else Token(token_id, b"")
-        )
+        if token_id < tokenizer.vocab_size:
+            return tokenizer.token(token_id)
+        return Token(token_id, b"", unused=tokenizer.vocab_size > 0)
 
     def weights_sha256(self) -> str:
         """Name the weights: the SHA-256 of their file.

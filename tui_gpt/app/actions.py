@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Where = Literal["stages", "cells", "terms", "attention", "ffn", "stream", "output", "budget"]
+Where = Literal[
+    "stages", "cells", "terms", "attention", "ffn", "stream", "output", "budget", "generate",
+    "options",
+]  # fmt: skip
 """What has the arrow keys: in pane 1 the stage list, the matrix or the explanation; elsewhere
 the pane."""
 
@@ -23,10 +26,13 @@ WHERE: dict[Where, str] = {
     "stream": "In the stream pane",
     "output": "In the output pane",
     "budget": "In the budget pane",
+    "generate": "In the generation pane",
+    "options": "While its options have the arrow keys",
 }
 """How the help says it."""
 
 PANE_1: tuple[Where, ...] = ("stages", "cells", "terms")
+PANE_7: tuple[Where, ...] = ("generate", "options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +82,17 @@ ACTIONS: tuple[Action, ...] = (
     Action("unit_right", _RIGHT, "unit", "Choose the unit to the right.", ("ffn",)),
     Action("depth_up", _UP, "depth", "Read the stream one sub-layer before.", ("stream",)),
     Action("depth_down", _DOWN, "depth", "Read the stream one sub-layer after.", ("stream",)),
-    Action("candidate_up", _UP, "candidate", "Choose a better candidate.", ("output",)),
-    Action("candidate_down", _DOWN, "candidate", "Choose a worse candidate.", ("output",)),
+    Action("step_back", _LEFT, "step", "Go one token back.", ("generate",)),
+    Action("step_forward", _RIGHT, "step", "Go one token forward.", ("generate",)),
+    Action("candidate_up", _UP, "candidate", "Choose a better candidate.", ("output", "generate")),
+    Action(
+        "candidate_down", _DOWN, "candidate", "Choose a worse candidate.", ("output", "generate")
+    ),
+    Action("option_left", _LEFT, "option", "Choose the option before.", ("options",)),
+    Action("option_right", _RIGHT, "option", "Choose the option after.", ("options",)),
+    Action("option_more", _UP, "change", "More of the option, or its next choice.", ("options",)),
+    Action("option_less", _DOWN, "change", "Less of it, or the choice before.", ("options",)),
+    Action("run", ("space",), "run", "Let it write on by itself, or stop it.", PANE_7),
     Action("position_left", _LEFT, "position", "Choose the position before.", ("stream", "output")),
     Action(
         "position_right", _RIGHT, "position", "Choose the position after.", ("stream", "output")
@@ -86,8 +101,22 @@ ACTIONS: tuple[Action, ...] = (
     Action("field_down", _DOWN, "field", "Choose the field below.", ("budget",)),
     Action("less", _LEFT, "change", "Less of the field, or the choice before.", ("budget",)),
     Action("more", _RIGHT, "change", "More of the field, or the next choice.", ("budget",)),
-    Action("follow", ("f", "enter"), "follow", "Go to the cell of the chosen line.", ("terms",)),
-    Action("switch_zone", ("tab", "c"), "cells", "Give the arrow keys to the next part.", PANE_1),
+    Action(
+        "follow",
+        ("f", "enter"),
+        "follow",
+        "Go to the chosen line's cell, or take the chosen candidate.",
+        ("terms", "generate"),
+    ),
+    Action(
+        "switch_zone",
+        ("tab", "c"),
+        "cells",
+        "Give the arrow keys to the next part.",
+        (*PANE_1, *PANE_7),
+    ),
+    Action("branch", ("B",), "branch", "Go to the next branch, or back to the trunk.", PANE_7),
+    Action("reset", ("R",), "reset", "Drop what was written and start again.", PANE_7),
     Action("previous_head", ("left_square_bracket",), "head", "Show the previous head."),
     Action("next_head", ("right_square_bracket",), "head", "Show the next head."),
     Action("scores", ("s",), "scores", "Show scores, or the pattern.", ("attention",)),
@@ -95,7 +124,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("hold", ("v",), "compare", "Hold this shape, compare it with others.", ("budget",)),
     Action("prompt", ("p",), "prompt", "Type a prompt of your own."),
     Action("explain", ("e",), "explain", "Show where the cell's number comes from, or stop."),
-    Action("pane", ("1", "2", "3", "4", "5", "6"), "panes", "Show the pane of that number."),
+    Action("pane", ("1", "2", "3", "4", "5", "6", "7"), "panes", "Show the pane of that number."),
     Action("model", ("m",), "model", "Choose another model."),
     Action("next_block", ("n",), "block", "Go to the same stage of the next block."),
     Action("previous_block", ("N",), "block", "Go to the same stage of the previous block."),
@@ -126,6 +155,7 @@ _KEY_NAMES = {
     "left": "←",
     "right": "→",
     "tab": "Tab",
+    "space": "Space",
     "enter": "Enter",
     "backspace": "Backspace",
     "comma": ",",
@@ -141,7 +171,13 @@ _KEY_NAMES = {
     "ctrl+l": "Ctrl+L",
 }
 
-_NEXT_ZONE = {"stages": "cells", "cells": "stages", "terms": "stages"}
+_NEXT_ZONE = {
+    "stages": "cells",
+    "cells": "stages",
+    "terms": "stages",
+    "generate": "options",
+    "options": "steps",
+}
 """What the footer calls `switch_zone`: where it leads."""
 
 
@@ -162,6 +198,8 @@ def hints(where: Where) -> tuple[tuple[str, str], ...]:
         if not action.footer:
             continue
         label = _NEXT_ZONE[where] if action.id == "switch_zone" else action.label
+        if action.id == "follow" and where == "generate":
+            label = "take"
         keys = key_name(action.keys[0])
         if action.id == "pane":
             keys = f"{action.keys[0]}-{action.keys[-1]}"

@@ -15,6 +15,7 @@ from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.timer import Timer
 
 from tui_gpt.app.actions import ACTIONS, KEPT, hints
 from tui_gpt.app.dialog import Dialog
@@ -29,11 +30,13 @@ from tui_gpt.app.messages import (
 )
 from tui_gpt.app.moves import MOVES
 from tui_gpt.app.panes import PANES
+from tui_gpt.app.panes.generate import answered, with_candidate
 from tui_gpt.app.panes.pane import Pane, Scene
 from tui_gpt.app.place import Place
 from tui_gpt.app.questions import Answers, Broken, BrokenOf, ExplanationOf, Shown
 from tui_gpt.app.work import Work
 from tui_gpt.errors import PromptTooLong, TuiGPTError
+from tui_gpt.records.generation import GenerationStep
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import ModelFacts, Run, Trace
@@ -123,6 +126,7 @@ class MainScreen(Screen[None]):
         self._problem = ""
         self._reading: Row = []
         self._complete = False
+        self._next_step: Timer | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -187,7 +191,9 @@ class MainScreen(Screen[None]):
         """Keep an answer about the run on the screen, and draw with it."""
         if message.trace is not self._trace:
             return
-        self._answers.keep(message.question, message.answer)
+        self.place = answered(self.place, message.question, message.answer)
+        if not isinstance(message.answer, GenerationStep):  # the text itself keeps its steps
+            self._answers.keep(message.question, message.answer)
         self._asked.discard(message.question)
         if self.place.row is None and isinstance(message.answer, Shown):
             self.place = _at_largest(self.place, message.answer)
@@ -219,10 +225,13 @@ class MainScreen(Screen[None]):
 
     def action_pane(self, key: str) -> None:
         """Show another pane of the same place."""
-        self._go(replace(self.place, pane=key))
+        self._go(self.place.at_pane(key))
 
     def action_follow(self) -> None:
-        """Go to the cell that the chosen line of the explanation names."""
+        """Go to the cell that the chosen line of the explanation names; in pane 7, take a token."""
+        if self.place.pane == "7":
+            self._go(with_candidate(self.place))
+            return
         question = ExplanationOf(self.place.stage.id, self.place.cell_index)
         explanation = self._answers.get(question)
         if self.place.zone != "terms" or explanation is None:
@@ -411,6 +420,19 @@ class MainScreen(Screen[None]):
         if self._trace is not None and not self._asked.issuperset(scene.wanted):
             self._asked = set(scene.wanted)
             self._work.ask(self._trace, self._session, tuple(scene.wanted))
+        self._pace()
+
+    def _pace(self) -> None:
+        """Take the next step of a text that writes itself, when its time has come."""
+        writing = self.place.writing
+        if self._next_step is None and writing is not None and writing.can_go_on:
+            self._next_step = self.set_timer(writing.wait, self._write_on)
+
+    def _write_on(self) -> None:
+        self._next_step = None
+        writing = self.place.writing
+        if writing is not None and writing.can_go_on:
+            self._go(replace(self.place, writing=writing.forward()))
 
     def _vocabulary(self) -> Callable[[int], Token] | None:
         return None if self._session is None else self._session.token

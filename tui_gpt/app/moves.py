@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui_gpt.app.panes.budget import draft_of
+from tui_gpt.app.panes.generate import writing_of
 from tui_gpt.app.panes.pane import Pane
 from tui_gpt.app.place import Place, Zone
+from tui_gpt.app.writing import Writing
 
 if TYPE_CHECKING:
     from tui_gpt.app.draft import Draft
@@ -22,6 +24,8 @@ Move: TypeAlias = Callable[[Place, Pane], Place]
 
 def _switch_zone(place: Place, pane: Pane) -> Place:
     """From the stages to the cells, to the explanation where there is one, and back."""
+    if place.pane == "7":
+        return _in_generate(place, Writing.switch)
     order: tuple[Zone, ...] = (
         ("stages", "cells", "terms") if place.explained else ("stages", "cells")
     )
@@ -59,6 +63,11 @@ def _in_budget(place: Place, change: Callable[[Draft], Draft]) -> Place:
     return replace(place, draft=change(draft_of(place))) if place.pane == "6" else place
 
 
+def _in_generate(place: Place, change: Callable[[Writing], Writing]) -> Place:
+    """Change the text that is written, where it is written."""
+    return replace(place, writing=change(writing_of(place))) if place.pane == "7" else place
+
+
 def _page(place: Place, pane: Pane, direction: int) -> Place:
     return pane.move(place, direction * pane.page(place), 0)
 
@@ -76,6 +85,9 @@ MOVES: Mapping[str, Move] = {
     "scores": lambda place, pane: replace(place, scores=not place.scores),
     "section": lambda place, pane: _in_budget(place, lambda d: d.next_section()),
     "hold": lambda place, pane: _in_budget(place, lambda d: d.hold()),
+    "run": lambda place, pane: _in_generate(place, Writing.run),
+    "branch": lambda place, pane: _in_generate(place, Writing.next_branch),
+    "reset": lambda place, pane: _in_generate(place, lambda it: it.again(place.run.tokens)),
     "overview": lambda place, pane: replace(place, overview=not place.overview),
     "turn": lambda place, pane: replace(place, turned=not place.turned),
     "robust": lambda place, pane: replace(place, robust=not place.robust, shared=False),

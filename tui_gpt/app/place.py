@@ -15,6 +15,7 @@ from tui_gpt.records.trace import Run
 
 if TYPE_CHECKING:
     from tui_gpt.app.draft import Draft
+from tui_gpt.app.writing import Writing
 
 Zone = Literal["stages", "cells", "terms"]
 """What the arrow keys move in pane 1: the chosen stage, the cell that is read, or the line of
@@ -49,6 +50,8 @@ class Place:
     """The candidate that is read, in the output pane."""
     draft: Draft | None = None
     """The shape in the budget pane; None is the open model's."""
+    writing: Writing | None = None
+    """The text in the generation pane; None is the prompt alone."""
     scores: bool = False
     """The attention pane shows scores, and not the pattern."""
     dense: bool = False
@@ -102,6 +105,13 @@ class Place:
             return (self.head, *self.cell)
         return self.cell[: len(self.stage.axes)]
 
+    def at_pane(self, key: str) -> Place:
+        """Show another pane; a text that writes itself stops."""
+        writing = self.writing
+        if writing is not None and key != self.pane:
+            writing = replace(writing, running=False)
+        return replace(self, pane=key, writing=writing)
+
     def at_stage(self, index: int) -> Place:
         """Go to a stage, or the nearest there is."""
         index = max(0, min(index, len(self.run.stages) - 1))
@@ -149,6 +159,7 @@ class Place:
             head=min(self.head, run.model.config.n_head - 1),
             parameter=self.parameter if keeps else None,
             line=0,
+            writing=None if self.writing is None else self.writing.again(run.tokens),
             draft=self.draft if run.model.name == self.run.model.name else None,
         )
 

@@ -8,6 +8,7 @@ are rounded to the same cells.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -20,7 +21,7 @@ from rich.style import Style
 from tui_gpt.records.feed_forward import Curve
 from tui_gpt.views.numbers import short
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import Row, padded
+from tui_gpt.views.rows import Row, padded, spread
 
 _FIGURE = Lock()
 
@@ -65,6 +66,57 @@ def curve_rows(
     if point is not None:
         _lay(cells, scale.line(point[:1], point[1:]), mark, palette.cursor)
     return [*(_joined(line) for line in cells), _numbered(low, high, zero, width, palette)]
+
+
+def series_rows(
+    values: Sequence[float | None],
+    *,
+    first: int,
+    ceiling: float,
+    at: int,
+    width: int,
+    height: int,
+    palette: Palette,
+) -> list[Row]:
+    """Draw one number a step, from 0 to a ceiling, the step that is looked at marked.
+
+    Args:
+        values: By step; None leaves a gap, and a line is not drawn over it.
+        first: The step of the first of them.
+        ceiling: The y of the top.
+        at: The step that is marked, where it has a number.
+        width: Cells of each row.
+        height: Rows, two or more; the last one numbers the steps.
+        palette: For this terminal.
+    """
+    ascii_only = palette.profile.ascii
+    last = len(values) - 1
+    scale = _Scale((0, max(1, last)), (0, ceiling), width, height - 1, ascii_only)
+    cells = [[(" ", palette.plain)] * width for _ in range(height - 1)]
+    _lay(cells, scale.line(scale.across, [0, 0]), "_" if ascii_only else "▁", palette.faint)
+    for start, end in _without_gaps(values):
+        steps = range(start, end)
+        _lay(cells, scale.line(steps, [values[i] or 0.0 for i in steps]), None, palette.stream)
+    marked = values[at - first] if first <= at <= first + last else None
+    if marked is not None:
+        _lay(cells, scale.line([at - first], [marked]), "O" if ascii_only else "●", palette.cursor)
+    ends = spread(
+        [Segment(str(first), palette.faint)],
+        [Segment(str(first + last) if last > 0 else "", palette.faint)],
+        width,
+        palette.plain,
+    )
+    return [*(_joined(line) for line in cells), ends]
+
+
+def _without_gaps(values: Sequence[float | None]) -> Iterator[tuple[int, int]]:
+    """Give each stretch of numbers as (first, end)."""
+    start = 0
+    for i, value in enumerate([*values, None]):
+        if value is None:
+            if i > start:
+                yield start, i
+            start = i + 1
 
 
 @dataclass(frozen=True, slots=True)

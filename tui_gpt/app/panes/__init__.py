@@ -3,6 +3,7 @@
 from tui_gpt.app.panes.attention import AttentionPane
 from tui_gpt.app.panes.budget import BudgetPane
 from tui_gpt.app.panes.feed_forward import FeedForwardPane
+from tui_gpt.app.panes.generate import GeneratePane
 from tui_gpt.app.panes.output import OutputPane
 from tui_gpt.app.panes.pane import Pane
 from tui_gpt.app.panes.pipeline import PipelinePane
@@ -15,5 +16,6 @@ PANES: tuple[type[Pane], ...] = (
     StreamPane,
     OutputPane,
     BudgetPane,
+    GeneratePane,
 )
 """In the order of their digits."""

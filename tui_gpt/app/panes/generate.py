@@ -1,0 +1,220 @@
+"""Pane 7: generation one token at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from tui_gpt.app.actions import Where
+from tui_gpt.app.panes.pane import Picture, Scene, waiting
+from tui_gpt.app.place import Place
+from tui_gpt.app.questions import GoOn, Question
+from tui_gpt.app.writing import Writing, beside_models
+from tui_gpt.errors import MissingStage
+from tui_gpt.records.generation import CacheCheck, GenerationStep, Reshaped, Sampling, Walk
+from tui_gpt.records.tokens import Token
+from tui_gpt.records.trace import ModelFacts, Trace
+
+if TYPE_CHECKING:
+    from tui_gpt.session import Session
+    from tui_gpt.views.generate_pane import Side
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """A second model with the same prompt, cut into its own tokens."""
+
+    facts: ModelFacts
+    prompt: tuple[Token, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionOf(Question[Companion]):
+    """Another model, by name, and the prompt in its tokens."""
+
+    beside: str
+    prompt: str
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Companion:
+        """Find the model; see `Question.answer`."""
+        other = _session(session, self.beside)
+        return Companion(other.facts, other.prepare(self.prompt, crop=True).tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class StepOf(Question[GenerationStep]):
+    """The token after a text."""
+
+    beside: str
+    """The second model; empty for the one that is open."""
+    ids: tuple[int, ...]
+    number: int
+    sampling: Sampling
+    cache: bool
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> GenerationStep:
+        """Take the step; see `Question.answer`."""
+        stepper = _session(session, self.beside).stepper()
+        return stepper.step(
+            self.ids, self.number, sampling=self.sampling, cache=self.cache, go_on=go_on
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapedOf(Question[Reshaped]):
+    """The probabilities after a text under other options."""
+
+    beside: str
+    ids: tuple[int, ...]
+    number: int
+    sampling: Sampling
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Reshaped:
+        """Reshape them; see `Question.answer`."""
+        stepper = _session(session, self.beside).stepper()
+        return stepper.what_if(self.ids, self.number, self.sampling)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOf(Question[CacheCheck]):
+    """A step computed with and without kept keys and values."""
+
+    beside: str
+    ids: tuple[int, ...]
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> CacheCheck:
+        """Compute it both ways; see `Question.answer`."""
+        return _session(session, self.beside).stepper().check_cache(self.ids, go_on=go_on)
+
+
+class GeneratePane:
+    """A text that grows, forward and back."""
+
+    key: ClassVar[str] = "7"
+    title: ClassVar[str] = "Generate"
+
+    def draw(self, scene: Scene) -> Picture:
+        """Draw the step of the place, and ask for it where it is not there."""
+        if not scene.answers.ready:
+            return waiting(scene, self.title, "")
+        from tui_gpt.views.generate_pane import Sheet, generate_pane, generate_reading  # numpy
+
+        run, writing = scene.place.run, writing_of(scene.place)
+        main = self._side(scene, writing, writing.walk, run.model, "")
+        other, no_other = None, ""
+        if writing.beside:
+            question = CompanionOf(writing.beside, run.prompt)
+            companion = scene.ask(question)
+            no_other = scene.reason(question)
+            if companion is not None:
+                walk = writing.other or Walk(companion.prompt)
+                other = self._side(scene, writing, walk, companion.facts, writing.beside)
+        sheet = Sheet(
+            main=main,
+            other=other,
+            beside=writing.beside,
+            no_other=no_other,
+            chosen=writing.choice,
+            options=writing.values(),
+            option=writing.option,
+            running=writing.running,
+        )
+        size = {"width": scene.width, "height": scene.height, "palette": scene.palette}
+        rows = generate_pane(sheet, **size)  # type: ignore[arg-type]  # a mixed dict
+        return Picture(rows, generate_reading(sheet, scene.palette))
+
+    def move(self, place: Place, down: int, right: int) -> Place:
+        """Step and choose a candidate; or choose an option and change it."""
+        writing = writing_of(place)
+        if writing.option is not None:
+            if right:
+                return replace(place, writing=writing.at_option(right))
+            models = lambda: beside_models(place.run.model.name)  # noqa: E731  # asked rarely
+            return replace(place, writing=writing.changed(-down, models))
+        if right == 1:
+            return replace(place, writing=writing.forward())
+        if right:
+            return replace(place, writing=writing.at_step(writing.walk.at + right))
+        step = writing.walk.shown
+        if step is None or not down:
+            return place
+        from tui_gpt.views.candidate_rows import listed_candidates, place_of
+
+        at = place_of(step) if writing.choice is None else writing.choice
+        count = len(listed_candidates(step))
+        return replace(place, writing=writing.choose(at + down, count))
+
+    def page(self, place: Place) -> int:
+        """Jump through the candidates."""
+        return 5
+
+    def columns(self, place: Place) -> int:
+        """Go through the steps that were taken."""
+        return len(writing_of(place).walk.branch.steps) + 1
+
+    def where(self, place: Place) -> Where:
+        """Name this pane, or its options."""
+        return "generate" if writing_of(place).option is None else "options"
+
+    def _side(
+        self, scene: Scene, writing: Writing, walk: Walk, model: ModelFacts, beside: str
+    ) -> Side:
+        """Give one model's walk with what is known of its shown step."""
+        from tui_gpt.views.generate_pane import Side
+
+        ids = tuple(token.id for token in walk.read)
+        step, sampling = walk.shown, writing.sampling
+        reason = ""
+        if step is None:
+            question = StepOf(beside, ids, walk.at, sampling, writing.cache)
+            scene.ask(question)
+            reason = scene.reason(question)
+            return Side(model.name, model.config, walk, reason=reason)
+        reshaped = step.reshaped
+        if sampling.is_greedy:
+            reshaped = reshaped if step.chosen_by == "sampled" else None
+        elif reshaped is None or reshaped.sampling != sampling:
+            reshaped = scene.ask(ReshapedOf(beside, ids, walk.at, sampling))
+        check = None if writing.running else scene.ask(CheckOf(beside, ids))
+        return Side(model.name, model.config, walk, reshaped, check, reason)
+
+
+def writing_of(place: Place) -> Writing:
+    """Give the text that is written: at first nothing after the prompt."""
+    return place.writing or Writing(Walk(place.run.tokens))
+
+
+def with_candidate(place: Place) -> Place:
+    """Take the chosen candidate in place of the token that was taken: a branch."""
+    writing = writing_of(place)
+    step = writing.walk.shown
+    if step is None or writing.choice is None or writing.option is not None:
+        return place
+    from tui_gpt.views.candidate_rows import listed_candidates
+
+    listed = listed_candidates(step)
+    walk = writing.walk.choose(listed[min(writing.choice, len(listed) - 1)])
+    return replace(place, writing=replace(writing, walk=walk, choice=None, running=False))
+
+
+def answered(place: Place, question: object, answer: object) -> Place:
+    """Put what was computed into the text, where it belongs to it."""
+    writing = writing_of(place)
+    if isinstance(question, CompanionOf) and isinstance(answer, Companion):
+        if question.beside == writing.beside and writing.other is None:
+            return replace(place, writing=_joined(writing, answer))
+    elif isinstance(question, StepOf):
+        taken = writing.taken(question.ids, question.beside, answer)
+        return replace(place, writing=taken)
+    return place
+
+
+def _joined(writing: Writing, companion: Companion) -> Writing:
+    """Let the second model start; both go back to their first step."""
+    return replace(writing.at_step(0), other=Walk(companion.prompt))
+
+
+def _session(session: Session | None, beside: str) -> Session:
+    if session is None:
+        raise MissingStage("the recording's model is not here, so it cannot write on")
+    return session.beside(beside) if beside else session
