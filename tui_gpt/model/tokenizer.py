@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tui_gpt.errors import DamagedModel, NoTokenizer, UnknownCharacters, UnknownTokenId
 from tui_gpt.files import assets, read_regular
+from tui_gpt.model.byte_pairs import BytePairTokenizer, Vocabulary, build_vocabulary
 from tui_gpt.records.tokens import Token
-
-if TYPE_CHECKING:
-    import tiktoken
 
 GPT2_VOCABULARY = 50257
 """Entries of GPT-2's vocabulary; a larger table has ids that stand for nothing."""
@@ -29,13 +26,6 @@ GPT2_SHA256 = {
     "encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
 }
 """OpenAI's two vocabulary files, as published."""
-
-_END_OF_TEXT = "<|endoftext|>"
-
-_GPT2_PIECES = (
-    r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
-)
-"""Where GPT-2 cuts a text before merging: the pattern is part of the vocabulary."""
 
 
 class Tokenizer(Protocol):
@@ -148,62 +138,24 @@ class IdsOnly:
         return ()
 
 
-class GPT2Tokenizer:
-    """GPT-2's byte-level BPE: every text has ids, every id has bytes."""
+class GPT2Tokenizer(BytePairTokenizer):
+    """GPT-2's own vocabulary, from the package: 256 bytes, 50,000 merges, `<|endoftext|>`."""
 
     def __init__(self, folder: Path | None = None) -> None:
+        super().__init__(self._published)
         self._folder = folder or assets() / "gpt2-bpe"
 
-    @property
-    def vocab_size(self) -> int:
-        """256 bytes, 50,000 merges and `<|endoftext|>`."""
-        return self._encoding.n_vocab
-
-    def encode(self, text: str) -> list[int]:
-        """Cut a text as GPT-2 does, `<|endoftext|>` as plain text; see `Tokenizer.encode`."""
-        return self._encoding.encode(text, disallowed_special=())
-
-    def token(self, token_id: int) -> Token:
-        """Give the bytes of an id; see `Tokenizer.token`."""
-        if not 0 <= token_id < self.vocab_size:
-            raise UnknownTokenId(token_id, self.vocab_size)
-        return Token(token_id, self._encoding.decode_single_token_bytes(token_id))
-
-    def notices(self, text: str) -> tuple[str, ...]:
-        """Say that the name of a special token was read as text."""
-        if _END_OF_TEXT not in text:
-            return ()
-        return (f"{_END_OF_TEXT} was read as plain text, not as the special token",)
-
-    @cached_property
-    def _encoding(self) -> tiktoken.Encoding:
-        import tiktoken  # costs a tenth of a second, and characters do not need it
-
-        ranks = self._ranks()
-        return tiktoken.Encoding(
-            name="gpt2",
-            pat_str=_GPT2_PIECES,
-            mergeable_ranks=ranks,
-            special_tokens={_END_OF_TEXT: len(ranks)},
-        )
-
-    def _ranks(self) -> dict[bytes, int]:
-        """Read the table bytes → id from `vocab.bpe`, and hold it against `encoder.json`.
+    def _published(self) -> Vocabulary:
+        """Read `vocab.bpe` and `encoder.json`, each held against its hash.
 
         tiktoken's own loader keeps a shared temporary cache even for local files.
         """
-        byte_of = _byte_of_printable()
-        ranks = {bytes([byte]): rank for rank, byte in enumerate(byte_of.values())}
-        merges = self._read("vocab.bpe").decode("utf-8").split("\n")[1:]
-        for merge in merges:
-            if merge:
-                merged = bytes(byte_of[char] for char in merge if char != " ")
-                ranks[merged] = len(ranks)
-        published = json.loads(self._read("encoder.json"))
-        published.pop(_END_OF_TEXT)
-        if ranks != {bytes(byte_of[char] for char in text): i for text, i in published.items()}:
-            raise DamagedModel(f"the two vocabulary files in {self._folder} do not agree")
-        return ranks
+        lines = self._read("vocab.bpe").decode("utf-8").splitlines()[1:]
+        merges = (line.split(" ") for line in lines)
+        ids = json.loads(self._read("encoder.json"))
+        return build_vocabulary(
+            ids, ((left, right) for left, right in merges), {}, where=str(self._folder)
+        )
 
     def _read(self, name: str) -> bytes:
         import hashlib  # OpenSSL, which the first frame has no use for
@@ -220,16 +172,3 @@ class GPT2Tokenizer:
                 "install tui-gpt again"
             )
         return content
-
-
-def _byte_of_printable() -> dict[str, int]:
-    """Give the byte behind each character of GPT-2's vocabulary files, in rank order.
-
-    Printable bytes stand for themselves and come first; the other 68 are written as the
-    characters from U+0100 on.
-    """
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(0x100) if byte not in printable]
-    table = {chr(byte): byte for byte in printable}
-    table.update({chr(0x100 + i): byte for i, byte in enumerate(hidden)})
-    return table

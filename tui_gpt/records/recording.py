@@ -177,7 +177,8 @@ def _decode(header: Mapping[str, Any]) -> tuple[Run, tuple[Candidate, ...]]:
 
 
 def _encode_token(token: Token) -> dict[str, object]:
-    return {"id": token.id, "bytes": token.bytes.hex()}
+    encoded: dict[str, object] = {"id": token.id, "bytes": token.bytes.hex()}
+    return encoded | {"unused": True} if token.unused else encoded
 
 
 def _encode_number(number: float) -> float | str:
@@ -186,4 +187,4 @@ def _encode_number(number: float) -> float | str:
 
 
 def _decode_token(raw: Mapping[str, Any]) -> Token:
-    return Token(int(raw["id"]), bytes.fromhex(raw["bytes"]))
+    return Token(int(raw["id"]), bytes.fromhex(raw["bytes"]), raw.get("unused") is True)

@@ -17,6 +17,8 @@ class Token:
     id: int
     bytes: bytes
     """What the token stands for; empty where the tokenizer does not know the id."""
+    unused: bool = False
+    """True where there is a vocabulary and it has no entry of this id: a padded row."""
 
     @property
     def text(self) -> str | None:

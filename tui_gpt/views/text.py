@@ -69,11 +69,11 @@ def label(token: Token, glyphs: Glyphs = "unicode") -> str:
 
     Returns:
         The harmless text with blanks as ␣ (`_` in ASCII) and other spaces as `\u3000`;
-        `\xf0\x9f` where the bytes are no character by themselves; `<id 5>` where the tokenizer
-        does not know the id.
+        `\xf0\x9f` where the bytes are no character by themselves; `<unused 5>` where the
+        vocabulary has no such id, `<id 5>` where there is no vocabulary.
     """
     if not token.bytes:
-        return f"<id {token.id}>"
+        return f"<unused {token.id}>" if token.unused else f"<id {token.id}>"
     text = token.text
     if text is None:
         return "".join(f"\\x{byte:02x}" for byte in token.bytes)
