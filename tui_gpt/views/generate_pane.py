@@ -33,6 +33,7 @@ from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, fitted, padded, spread, width_of
 from tui_gpt.views.stage_text import wrapped
 from tui_gpt.views.text import fit, harmless, label, named, spoken
+from tui_gpt.views.window import finished
 
 _CHART = 38
 """Cells of the chart at most."""
@@ -106,7 +107,7 @@ def generate_pane(sheet: Sheet, *, width: int, height: int, palette: Palette) ->
         two = _second(sheet, right, room, palette)
         rule = Segment("|" if palette.profile.ascii else "│", palette.faint)
         body = [[*a, rule, *b] for a, b in zip(one, two, strict=True)]
-    return fitted([*body, *options], width, height, palette.plain)
+    return finished([*body, *options], width, height, palette)
 
 
 def generate_reading(sheet: Sheet, palette: Palette) -> Row:
