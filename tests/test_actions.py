@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from explorer import Explorer
 from terminal import DOWN
@@ -13,12 +15,15 @@ from tui_gpt.app.actions import (
     Where,
     applying,
     help_groups,
+    help_lines,
     hints,
     key_name,
 )
 from tui_gpt.app.main_screen import MainScreen
 from tui_gpt.app.moves import MOVES
 from tui_gpt.app.panes import PANES
+
+README = Path(__file__).parent.parent / "README.md"
 
 TAKEN = {f"ctrl+{letter}" for letter in "abhijmqsz"} | {"escape"}
 """Keys that terminals, tmux and screen keep, or cannot tell from others."""
@@ -84,3 +89,11 @@ def test_the_help_on_screen_shows_every_action() -> None:
             assert f"{keys} {action.help}" in seen
         explorer.send("?")
         explorer.wait_for(lambda _: bool(explorer.reading))
+
+
+def test_the_readme_lists_the_keys_of_the_registry() -> None:
+    readme = README.read_text("utf-8")
+    for keys, sentence in help_lines(help_groups()[0][1]):
+        assert f"| {keys} | {sentence} |" in readme
+    for pane in PANES:
+        assert f"| {pane.key} {pane.title} | " in readme
