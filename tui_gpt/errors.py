@@ -90,11 +90,23 @@ class UnknownTokenId(TuiGPTError):
         super().__init__(f"token id {token_id} is not one of 0…{vocab_size - 1}")
 
 
+class NotTokenIds(UsageError):
+    """What should be a list of token ids is something else."""
+
+    def __init__(self, part: str, vocab_size: int) -> None:
+        super().__init__(
+            f"{part!r} is no token id; give whole numbers, each one of 0…{vocab_size - 1}, with "
+            "commas between"
+        )
+
+
 class NoTokenizer(TuiGPTError):
     """The model has ids and no vocabulary, so no text can be read."""
 
     def __init__(self) -> None:
-        super().__init__("this model has no tokenizer, so it reads no text; give token ids (--ids)")
+        super().__init__(
+            "this model has no tokenizer, so it reads no text; give token ids (--ids 1,2,3)"
+        )
 
 
 class NotEnoughMemory(TuiGPTError):

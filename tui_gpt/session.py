@@ -6,7 +6,9 @@ prompt is answered at once; torch is imported with the first numbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tui_gpt.errors import (
     DamagedModel,
     EmptyPrompt,
+    NotTokenIds,
     PromptTooLong,
     TuiGPTError,
     UnknownStage,
@@ -110,7 +113,45 @@ class Session:
         for token_id in ids:
             if not 0 <= token_id < self.source.config.vocab_size:
                 raise UnknownTokenId(token_id, self.source.config.vocab_size)
-        return self._lay_out(list(ids), None, crop, slide, ())
+        return self._lay_out(list(ids), None, crop, slide, self.source.tokenizer.notices(""))
+
+    def read_ids(self, listed: str) -> tuple[int, ...]:
+        """Read token ids with commas or blanks between.
+
+        Raises:
+            NotTokenIds: Something else is among them.
+        """
+        parts = [part for part in re.split(r"[\s,]+", listed) if part]
+        for part in parts:
+            if not re.fullmatch(r"-?[0-9]{1,18}", part):
+                raise NotTokenIds(part, self.source.config.vocab_size)
+        return tuple(int(part) for part in parts)
+
+    @property
+    def reads_text(self) -> bool:
+        """False where there is no vocabulary, so that a prompt is a list of ids."""
+        return self.source.tokenizer.vocab_size > 0
+
+    def prepare_typed(self, typed: str, *, crop: bool = False) -> Run:
+        """Lay out the stages for what a person typed: a text, or ids where only ids are read."""
+        if self.reads_text:
+            return self.prepare(typed, crop=crop)
+        return self.prepare_ids(self.read_ids(typed), crop=crop)
+
+    def take_over(self, run: Run, *, crop: bool = False) -> Run:
+        """Lay out the stages for the prompt of another model.
+
+        A text is cut anew. Where one of the two models has no vocabulary, the ids are the prompt;
+        if this one's table is too small for them, it starts from id 0 and says so.
+        """
+        ids = tuple(token.id for token in run.tokens)
+        if not run.is_ids_only and self.reads_text:
+            return self.prepare(run.prompt, crop=crop)
+        if all(token_id < self.source.config.vocab_size for token_id in ids):
+            return self.prepare_ids(ids, crop=crop)
+        started = self.prepare_ids((0,))
+        said = "the ids of the prompt before are not all in this vocabulary: it starts from id 0"
+        return replace(started, notices=(*started.notices, said))
 
     def load(self) -> None:
         """Import torch and read the weights, unless that is done.
@@ -296,6 +337,8 @@ class Session:
             if crop:
                 ids, text = ids[-size:], None
         tokens = tuple(self.token(token_id) for token_id in ids)
+        if not self.reads_text:
+            text = ", ".join(str(token_id) for token_id in ids)
         prompt = joined_text(tokens) if text is None else text
         return Run(self.facts, prompt, tokens, notices, stage_table(config, min(len(ids), size)))
 

@@ -38,13 +38,14 @@ class Dialog(ModalScreen[None]):
 
     def __init__(self, palette: Palette) -> None:
         super().__init__()
+        self.question = self.QUESTION
         self._palette = palette
         self._refusal = ""
 
     def on_resize(self) -> None:
         """Draw the lines in the new width."""
         width, palette = self.app.size.width, self._palette
-        question = Segment(f" {self.QUESTION}", palette.bar_key)
+        question = Segment(f" {self.question}", palette.bar_key)
         self.query_one("#question", Lines).show([padded([question], width, palette.bar)])
         self.query_one("#keys", Lines).show([footer(self.KEYS, width, palette)])
         if self._refusal:

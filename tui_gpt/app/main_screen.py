@@ -258,19 +258,27 @@ class MainScreen(Screen[None]):
             self._complain("this recording's model is not here, so no other prompt can be run")
             return
         # Awaited, so that what was typed ahead reaches the field and not this screen's keys.
-        await self.app.push_screen(PromptEditor(self.place.run.prompt, self._palette, self._submit))
+        run = self.place.run
+        await self.app.push_screen(
+            PromptEditor(
+                run.prompt,
+                self._palette,
+                self._submit,
+                highest_id=run.model.config.vocab_size - 1 if run.is_ids_only else None,
+            )
+        )
 
     async def action_model(self) -> None:
         """Choose another model."""
         from tui_gpt.app.model_chooser import ModelChooser  # not for the first frame
 
-        prompt = self.place.run.prompt
+        run = self.place.run
         await self.app.push_screen(
             ModelChooser(
                 self._models(),
-                self.place.run.model.name,
+                run.model.name,
                 self._palette,
-                lambda name: self._work.open_model(name, prompt, crop=self._crop),
+                lambda name: self._work.open_model(name, run, crop=self._crop),
             )
         )
 

@@ -126,15 +126,25 @@ class PromptEditor(Dialog):
         ("Ctrl+U", "clear line"),
     )
 
-    def __init__(self, text: str, palette: Palette, submit: Callable[[str, bool], None]) -> None:
+    def __init__(
+        self,
+        text: str,
+        palette: Palette,
+        submit: Callable[[str, bool], None],
+        *,
+        highest_id: int | None = None,
+    ) -> None:
         """Open the field.
 
         Args:
             text: To start from, selected as a whole so that typing replaces it.
             palette: For this terminal.
             submit: Takes the text, and whether to keep only its end where it is too long.
+            highest_id: Of a model without a tokenizer, whose prompt is ids.
         """
         super().__init__(palette)
+        if highest_id is not None:
+            self.question = f"Token ids, 0 to {highest_id}, with commas between"
         self._text = text
         self._submit = submit
 

@@ -46,26 +46,26 @@ class Work:
         self._runs = Lane("runs")
         self._answers = Lane("answers")
 
-    def prepare(self, session: Session, text: str, *, crop: bool) -> None:
+    def prepare(self, session: Session, typed: str, *, crop: bool) -> None:
         """Cut a prompt into tokens: RunPrepared or Refused."""
-        self._prepare(lambda: session, text, crop)
+        self._prepare(lambda: (session, session.prepare_typed(typed, crop=crop)))
 
-    def open_model(self, name: str, text: str, *, crop: bool) -> None:
-        """Find a model and cut the prompt for it: RunPrepared or Refused."""
+    def open_model(self, name: str, run: Run, *, crop: bool) -> None:
+        """Find a model and cut the prompt of a run for it: RunPrepared or Refused."""
 
-        def find() -> Session:
+        def find() -> tuple[Session, Run]:
             from tui_gpt.session import Session
 
-            return Session.open(name)
+            session = Session.open(name)
+            return session, session.take_over(run, crop=crop)
 
-        self._prepare(find, text, crop)
+        self._prepare(find)
 
-    def _prepare(self, find: Callable[[], Session], text: str, crop: bool) -> None:
+    def _prepare(self, find: Callable[[], tuple[Session, Run]]) -> None:
         def job(go_on: Callable[[], None]) -> None:
             answer: Message
             try:
-                session = find()
-                answer = RunPrepared(session, session.prepare(text, crop=crop))
+                answer = RunPrepared(*find())
             except TuiGPTError as error:
                 answer = Refused(error)
             go_on()

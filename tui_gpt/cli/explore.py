@@ -47,10 +47,7 @@ def explore(
         session, run, path = recorded_session(opened), opened.run, recording
     else:
         session = Session.open(model)
-        if prompt.ids is None:
-            run = session.prepare(prompt.text, crop=prompt.crop, notices=prompt.notices)
-        else:
-            run = session.prepare_ids(prompt.ids, crop=prompt.crop)
+        run = prompt.prepare(session)
         path = bundled_recording(run.model.name, run.prompt)
     find_stage(run.stages, stage)
     opening = Opening(session, run, path, stage, known_models, prompt.crop)

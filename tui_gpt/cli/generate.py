@@ -95,10 +95,7 @@ def generate(
         temperature = 0.0 if top_k is None and top_p is None else 1.0
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=sample_seed)
     session = Session.open(model)
-    if prompt.ids is None:
-        run = session.prepare(prompt.text, crop=prompt.crop, slide=True, notices=prompt.notices)
-    else:
-        run = session.prepare_ids(prompt.ids, crop=prompt.crop, slide=True)
+    run = prompt.prepare(session, slide=True)
     session.load()
     use_threads(common.n_threads)
     stepper = session.stepper(top=max(2, top))  # the margin needs two

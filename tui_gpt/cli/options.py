@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -16,6 +16,10 @@ from tui_gpt.cli.environment import glyph_set, terminal_profile, threads
 from tui_gpt.errors import TuiGPTError, UsageError
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT
 from tui_gpt.views.profile import TerminalProfile
+
+if TYPE_CHECKING:
+    from tui_gpt.records.trace import Run
+    from tui_gpt.session import Session
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,12 +51,24 @@ class Prompt:
     """The text to start from, as it was asked for."""
 
     text: str
-    ids: tuple[int, ...] | None
-    """Given instead of a text."""
+    ids: str | None
+    """Token ids, given instead of a text."""
     crop: bool
     """Keep the last tokens of a prompt that is too long."""
     notices: tuple[str, ...]
     """What was changed on the way in."""
+
+    def prepare(self, session: Session, *, slide: bool = False) -> Run:
+        """Lay out the stages for a model; see `Session.prepare`.
+
+        Args:
+            session: The model.
+            slide: Its window slides over a prompt that is too long.
+        """
+        if self.ids is not None:
+            ids = session.read_ids(self.ids)
+            return session.prepare_ids(ids, crop=self.crop, slide=slide)
+        return session.prepare(self.text, crop=self.crop, slide=slide, notices=self.notices)
 
 
 def global_options(command: Command) -> Command:
@@ -146,7 +162,7 @@ def prompt_options(command: Command) -> Command:
                 notices = (f"{replaced} bytes of the prompt were not UTF-8 and became U+FFFD",)
         prompt = Prompt(
             DEFAULT_PROMPT if text is None else text,
-            None if ids is None else _parse_ids(ids),
+            ids,
             crop,
             notices,
         )
@@ -182,10 +198,3 @@ def _read_prompt(name: str) -> str:
 def _without_surrogates(text: str) -> tuple[str, int]:
     """Replace what the command line could not decode, and count it."""
     return _SURROGATE.subn("\ufffd", text)
-
-
-def _parse_ids(listed: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in listed.split(",") if part.strip())
-    except ValueError:
-        raise UsageError(f"--ids {listed!r}: expected whole numbers with commas between") from None

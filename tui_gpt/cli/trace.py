@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tui_gpt.records.explanation import Explanation
     from tui_gpt.records.stages import Axis, Parameter, Stage
-    from tui_gpt.records.trace import Run, Trace
+    from tui_gpt.records.trace import Trace
     from tui_gpt.session import Session
     from tui_gpt.views.profile import Glyphs, TerminalProfile
 
@@ -108,7 +108,7 @@ def trace(
     from tui_gpt.session import Session, use_threads
 
     session = Session.open(model)
-    run = _prepare(session, prompt)
+    run = prompt.prepare(session)
     stage = None if stage_id is None else find_stage(run.stages, stage_id)
     if stage is not None and index is not None:
         check_cell(stage, index)
@@ -135,12 +135,6 @@ def trace(
             write(_csv(asked, common.profile().glyphs))
         case _:
             write(_table(asked, common.profile()))
-
-
-def _prepare(session: Session, prompt: Prompt) -> Run:
-    if prompt.ids is not None:
-        return session.prepare_ids(prompt.ids, crop=prompt.crop)
-    return session.prepare(prompt.text, crop=prompt.crop, notices=prompt.notices)
 
 
 def _parameter(session: Session, name: str) -> tuple[Parameter, NDArray[np.float32]]:

@@ -51,7 +51,7 @@ class BytePairTokenizer:
     @property
     def vocab_size(self) -> int:
         """One more than the highest id with a meaning."""
-        return max(self._bytes_of, default=-1) + 1
+        return self._size
 
     def encode(self, text: str) -> list[int]:
         """Cut a text, names of special tokens as plain text; see `Tokenizer.encode`."""
@@ -87,6 +87,10 @@ class BytePairTokenizer:
         return known
 
     @cached_property
+    def _size(self) -> int:
+        return max(self._bytes_of, default=-1) + 1
+
+    @cached_property
     def _encoding(self) -> tiktoken.Encoding:
         import tiktoken  # costs a tenth of a second, and characters do not need it
 
@@ -109,8 +113,7 @@ class BytePairTokenizer:
             if not self._unknown_bytes.isdisjoint(char.encode("utf-8", "surrogatepass"))
         ]
         if found:
-            n_pieces = len(self._vocabulary.pieces)
-            raise UnknownCharacters(found, n_pieces)
+            raise UnknownCharacters(found, len(self._vocabulary.pieces))
 
 
 def build_vocabulary(

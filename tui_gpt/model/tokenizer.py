@@ -134,8 +134,8 @@ class IdsOnly:
         raise UnknownTokenId(token_id, self.vocab_size)
 
     def notices(self, text: str) -> tuple[str, ...]:
-        """There is no text to say anything of."""
-        return ()
+        """Say that there is none."""
+        return ("this model has no tokenizer: a prompt is token ids, and ids are what is shown",)
 
 
 class GPT2Tokenizer(BytePairTokenizer):

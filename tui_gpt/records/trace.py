@@ -38,10 +38,16 @@ class Run:
 
     model: ModelFacts
     prompt: str
+    """The text, or the ids where there is no vocabulary."""
     tokens: tuple[Token, ...]
     notices: tuple[str, ...]
     """What was cropped, replaced or read in a way that a person should know of."""
     stages: tuple[Stage, ...]
+
+    @property
+    def is_ids_only(self) -> bool:
+        """True where the model has no vocabulary; the prompt is its ids with commas between."""
+        return not any(token.bytes or token.unused for token in self.tokens)
 
 
 @dataclass(frozen=True, slots=True)

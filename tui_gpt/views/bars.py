@@ -11,7 +11,7 @@ from tui_gpt.records.trace import Run
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, padded, spread, width_of
-from tui_gpt.views.text import fit, harmless, quoted, spoken
+from tui_gpt.views.text import fit, harmless, prompt_words, spoken
 
 
 def title_bar(run: Run, width: int, palette: Palette) -> Row:
@@ -33,7 +33,7 @@ def title_bar(run: Run, width: int, palette: Palette) -> Row:
         Segment(facts, palette.bar),
     ]
     used = sum(cell_len(segment.text) for segment in left)
-    prompt = quoted(run.prompt, glyphs)
+    prompt = prompt_words(run, glyphs)
     room = width - used - 2
     if room < min(cell_len(prompt), 12):
         left, room = left[1:2], width - cell_len(left[1].text) - 2

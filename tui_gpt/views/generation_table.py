@@ -67,8 +67,8 @@ def table_end(
 ) -> Iterator[Text]:
     """Give the whole text, the new part marked, and say whether the window slid or it loops."""
     yield Text()
-    before = harmless(joined_text(prompt), glyphs, lines=True)
-    after = harmless(written(steps), glyphs, lines=True)
+    before = harmless(written(prompt), glyphs, lines=True)
+    after = harmless(written([step.token for step in steps]), glyphs, lines=True)
     yield Text.assemble((before, FAINT), (after, HEADING))
     said = []
     slid = next((step for step in steps if step.cropped), None)
@@ -86,15 +86,15 @@ def table_end(
             yield Text(line, NOTICE)
 
 
-def written(steps: Sequence[GenerationStep]) -> str:
-    """Put the new tokens together; ids without a meaning stand between brackets."""
+def written(tokens: Sequence[Token]) -> str:
+    """Put tokens together; ids without a meaning stand between brackets."""
     parts: list[str] = []
     run: list[Token] = []
-    for step in steps:
-        if step.token.bytes:
-            run.append(step.token)
+    for token in tokens:
+        if token.bytes:
+            run.append(token)
             continue
-        parts += [joined_text(run), label(step.token)]
+        parts += [joined_text(run), label(token)]
         run = []
     return "".join([*parts, joined_text(run)])
 

@@ -21,7 +21,7 @@ from tui_gpt.views.model_text import ACTIVATION_WORDS
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.profile import Glyphs, TerminalProfile
 from tui_gpt.views.stage_text import AXIS_WORDS
-from tui_gpt.views.text import fit, harmless, label, quoted, spoken
+from tui_gpt.views.text import fit, harmless, label, prompt_words, spoken
 
 HEADING, FAINT, BAR, NOTICE = "bold", "dim", "cyan", "bold yellow"
 """Styles out of the terminal's own colours, since these lines stand on its own background."""
@@ -64,7 +64,7 @@ def run_heading(run: Run, profile: TerminalProfile) -> Iterator[Text]:
         (spoken(" · " + " · ".join(facts), glyphs), FAINT),
     )
     yield Text.assemble(
-        quoted(run.prompt, glyphs),
+        prompt_words(run, glyphs),
         (spoken(f" · {counted(len(run.tokens), 'token')}", glyphs), FAINT),
     )
     for notice in run.notices:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from tui_gpt.records.tokens import Token
 from tui_gpt.views.profile import Glyphs
+
+if TYPE_CHECKING:
+    from tui_gpt.records.trace import Run
 
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
@@ -87,6 +91,11 @@ def label(token: Token, glyphs: Glyphs = "unicode") -> str:
 def named(token: Token, glyphs: Glyphs = "unicode") -> str:
     """Put a token's label between quotation marks, to stand in a sentence."""
     return quoted(label(token, glyphs), glyphs)
+
+
+def prompt_words(run: Run, glyphs: Glyphs = "unicode") -> str:
+    """Show a prompt in one line: a text between quotation marks, ids as ids."""
+    return f"ids {run.prompt}" if run.is_ids_only else quoted(run.prompt, glyphs)
 
 
 def quoted(text: str, glyphs: Glyphs = "unicode") -> str:

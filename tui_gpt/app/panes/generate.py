@@ -38,7 +38,7 @@ class CompanionOf(Question[Companion]):
     def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Companion:
         """Find the model; see `Question.answer`."""
         other = _session(session, self.beside)
-        return Companion(other.facts, other.prepare(self.prompt, crop=True).tokens)
+        return Companion(other.facts, other.take_over(trace.run, crop=True).tokens)
 
 
 @dataclass(frozen=True, slots=True)
