@@ -266,7 +266,9 @@ def test_a_missing_file_is_named(tiny_folder: Path, name: str) -> None:
 
 
 def test_a_folder_without_a_config_is_no_model(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"no model in {tmp_path}: there is no config.json"
+    assert refusal(tmp_path) == (
+        f"no model in {tmp_path}: no weights here, neither config.json nor ckpt.pt"
+    )
 
 
 @pytest.mark.parametrize("name", ["gpt2", "", "nowhere/at/all", "~nobody-of-this-name/x", "a\0b"])

@@ -15,9 +15,9 @@ import torch
 from commands import command
 
 from tui_gpt.errors import NotEnoughMemory, NoTokenizer, UnknownModel
-from tui_gpt.model import untrained
 from tui_gpt.model.checkpoint import find_model, load_weights, untrained_presets
 from tui_gpt.model.gpt import GPT
+from tui_gpt.model.room import check_memory
 from tui_gpt.session import Session
 
 SMALL = "untrained:shakespeare"
@@ -61,6 +61,14 @@ def test_the_chapter_model_writes_what_the_text_prints_to_the_token() -> None:
     assert session.token(17683).text is None  # half of a character, and never a replacement
     del session, stepper
     gc.collect()
+
+
+def test_the_command_writes_what_the_chapter_prints() -> None:
+    """R1, R3."""
+    written = steps("untrained:gpt2-chapter", "Attention is", 12)
+    listed = "41432 24292 24292 24292 24292 40574 24292 24292 50252 24292 24292 24292"
+    assert [step["id"] for step in written] == [int(part) for part in listed.split()]
+    assert all(step["argmax_logits"] == step["argmax_probs"] == step["id"] for step in written)
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_gives_others() -> None:
@@ -162,7 +170,7 @@ def test_what_does_not_fit_into_memory_is_refused_with_both_numbers(
     told = "MemTotal:  9 kB\nMemAvailable:  1000000 kB\n"
     monkeypatch.setattr(Path, "read_text", lambda self: told)
     with pytest.raises(NotEnoughMemory, match=r"needs 6\.2 GB .* 1\.0 GB are free"):
-        untrained._check_memory("untrained:gpt2-xl", 4 * 1_557_611_200)
+        check_memory("untrained:gpt2-xl", 4 * 1_557_611_200)
 
 
 def test_a_recording_of_one_leads_back_to_the_same_numbers(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tui_gpt.errors import (
     UnknownTokenId,
 )
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets, regular_size
-from tui_gpt.model.checkpoint import ModelSource, find_model, read_card, weights_file
+from tui_gpt.model.checkpoint import ModelSource, find_model, read_card, weights_files
 from tui_gpt.records.stages import Parameter, stage_table
 from tui_gpt.records.tokens import Token, joined_text
 from tui_gpt.records.trace import ModelFacts, Run
@@ -292,7 +292,7 @@ class Session:
         return Token(token_id, b"", unused=tokenizer.vocab_size > 0)
 
     def weights_sha256(self) -> str:
-        """Name the weights: the SHA-256 of their file.
+        """Name the weights: the SHA-256 of their file, or of the files' one after the other.
 
         An untrained model has no file, and its numbers follow from its name and torch's
         version: of these it is the SHA-256.
@@ -307,13 +307,11 @@ class Session:
 
             made_of = f"{self.source.recipe.name} torch {version('torch')}"
             return hashlib.sha256(made_of.encode()).hexdigest()
-        path = weights_file(self.source)
-        try:
-            regular_size(path)
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise DamagedModel(f"cannot read {path}: {error.strerror}") from error
+        paths = weights_files(self.source)
+        digests = [_sha256(path) for path in paths]
+        if len(digests) == 1:
+            return digests[0].hex()
+        return hashlib.sha256(b"".join(digests)).hexdigest()
 
     def _loaded(self) -> GPT:
         self.load()
@@ -325,6 +323,7 @@ class Session:
     ) -> Run:
         config = self.source.config
         size = config.block_size
+        notices = (*notices, *self.source.notices)
         if len(ids) > size:
             if not crop and not slide:
                 raise PromptTooLong(len(ids), size)
@@ -341,6 +340,22 @@ class Session:
             text = ", ".join(str(token_id) for token_id in ids)
         prompt = joined_text(tokens) if text is None else text
         return Run(self.facts, prompt, tokens, notices, stage_table(config, min(len(ids), size)))
+
+
+def _sha256(path: Path) -> bytes:
+    """Read a file to its end.
+
+    Raises:
+        DamagedModel: There is none, or it may not be read.
+    """
+    import hashlib
+
+    try:
+        regular_size(path)
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError as error:
+        raise DamagedModel(f"cannot read {path}: {error.strerror}") from error
 
 
 def use_threads(count: int) -> None:
@@ -367,7 +382,8 @@ def recorded_session(recording: Recording) -> Session | None:
     """Open the model a recording came from, if it is here and has the same weights."""
     try:
         session = Session.open(recording.run.model.name)
-        same = session.weights_sha256() == recording.weights_sha256
+        same = session.source.config == recording.run.model.config
+        same = same and session.weights_sha256() == recording.weights_sha256
     except TuiGPTError:
         return None
     return session if same else None

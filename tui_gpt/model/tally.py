@@ -1,20 +1,28 @@
-"""Adding up the tensors that are really in a model's weight file. No tensor library is needed."""
+"""Adding up the tensors that are really in a model's weight files: by name, without numbers."""
 
 from __future__ import annotations
 
-from tui_gpt.model.checkpoint import ModelSource, check_tensors, read_header, weights_file
-from tui_gpt.records.budget import Tally, tally
+from math import prod
+
+from tui_gpt.model.sources import ModelSource, plan_of
+from tui_gpt.records.budget import Tally
 
 
 def tally_of(source: ModelSource) -> Tally | None:
-    """Read the header of a model's file and add up its tensors; None where there is no file.
+    """Read what a model's files hold and add it up; None where there is no file.
 
     Raises:
-        DamagedModel: The file is incomplete or contradicts the config.
+        DamagedModel: A file is incomplete or contradicts the config.
     """
-    if source.path is None:
+    if source.files is None:
         return None
-    path = weights_file(source)
-    entries = read_header(path)
-    check_tensors(path, entries, source.config)
-    return tally(source.config, {entry.key: entry.shape for entry in entries})
+    plan = plan_of(source)
+    others = [
+        (skipped.entry.key, prod(skipped.entry.shape), skipped.kind) for skipped in plan.skipped
+    ]
+    return Tally(
+        n_tensors=len(plan.placements) + len(plan.skipped),
+        n_parameters=sum(prod(placement.entry.shape) for placement in plan.placements),
+        twice=tuple((key, count) for key, count, kind in others if kind == "tied"),
+        buffers=tuple((key, count) for key, count, kind in others if kind != "tied"),
+    )

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_gpt.config import GPTConfig
-from tui_gpt.errors import NotEnoughMemory, UnknownModel
+from tui_gpt.errors import UnknownModel
+from tui_gpt.model.room import check_memory
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +71,7 @@ def draw(recipe: Recipe, config: GPTConfig, n_parameters: int) -> GPT:
     Raises:
         NotEnoughMemory: The weights alone need more than there is.
     """
-    _check_memory(recipe.name, 4 * n_parameters)
+    check_memory(recipe.name, 4 * n_parameters)
 
     import torch
 
@@ -107,14 +107,3 @@ def _draw_from_normal(model: GPT) -> None:
 def _fused(weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Draw three matrices as one of three times the height: (3C, C), cut into (C, C)."""
     return weight.new_empty(3 * weight.shape[0], weight.shape[1]).normal_(std=SPREAD).chunk(3)
-
-
-def _check_memory(name: str, needed: int) -> None:
-    """Refuse what would be killed half way; where memory is not told, go on."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        available = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        return
-    if needed > available * 1024:
-        raise NotEnoughMemory(name, needed, available * 1024)
