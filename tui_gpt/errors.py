@@ -109,6 +109,13 @@ class NoTokenizer(TuiGPTError):
         )
 
 
+class CannotDownload(TuiGPTError):
+    """A model could not be fetched; what was there before is still there."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"cannot download {name}: {reason}")
+
+
 class NotEnoughMemory(TuiGPTError):
     """The weights alone do not fit."""
 

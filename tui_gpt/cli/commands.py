@@ -15,6 +15,7 @@ _COMMANDS = {
     "budget": "Count a model's parameters and bytes, and compare shapes.",
     "generate": "Let a model write on, one token at a time, with what decided each.",
     "models": "List the models that can be opened.",
+    "download": "Fetch a model into the local Hugging Face cache: the one use of the network.",
     "train": "Train a character model on a text file.",
 }
 """Each is a module of this package with a click command of the same name."""

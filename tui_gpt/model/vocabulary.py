@@ -62,7 +62,7 @@ def folder_tokenizer(folder: Path, vocab_size: int) -> tuple[Tokenizer | None, t
         vocab_size: Rows of the model's token table.
 
     Returns:
-        The tokenizer, or None where there are only ids, and what was decided.
+        The tokenizer, or None where there are only ids; and what a person should know of it.
 
     Raises:
         DamagedModel: A vocabulary file is there and not usable, or has ids that the table has
@@ -71,7 +71,7 @@ def folder_tokenizer(folder: Path, vocab_size: int) -> tuple[Tokenizer | None, t
     if _is_there(folder / CHARACTERS):
         characters = CharacterTokenizer.from_file(folder / CHARACTERS)
         _check_rows(folder / CHARACTERS, characters.vocab_size - 1, vocab_size)
-        return characters, (f"tokenizer: {CHARACTERS}, one token a character",)
+        return characters, ()
     whole = _read_tokenizer(folder) if _is_there(folder / TOKENIZER) else None
     pair = _read_pair(folder, needed=whole is None)
     found = whole or pair
@@ -87,13 +87,13 @@ def folder_tokenizer(folder: Path, vocab_size: int) -> tuple[Tokenizer | None, t
             "vocabularies; remove what does not belong to the model"
         )
     vocabulary = build_vocabulary(found.ids, found.merges, found.added, where=where)
-    return _fitted(vocabulary, vocab_size, name, where)
+    return _fitted(vocabulary, vocab_size, where)
 
 
 def _packaged(vocab_size: int) -> tuple[Tokenizer | None, tuple[str, ...]]:
     """Decide for a folder without any vocabulary."""
     if vocab_size < GPT2_VOCABULARY:
-        return None, ("no vocabulary in the folder, so this model takes token ids only (--ids)",)
+        return None, ()  # `IdsOnly` itself says so, with every prompt
     return GPT2Tokenizer(), (
         "tokenizer: GPT-2's own vocabulary, from the package, since the folder has none and the "
         f"table has {vocab_size:,} rows",
@@ -101,12 +101,12 @@ def _packaged(vocab_size: int) -> tuple[Tokenizer | None, tuple[str, ...]]:
 
 
 def _fitted(
-    vocabulary: Vocabulary, vocab_size: int, name: str, where: str
+    vocabulary: Vocabulary, vocab_size: int, where: str
 ) -> tuple[Tokenizer, tuple[str, ...]]:
     """Hold a vocabulary against the rows of the table; added tokens without a row are left out."""
     _check_rows(where, max(vocabulary.ids, default=-1), vocab_size)
     kept = {i: token for i, token in vocabulary.added.items() if i < vocab_size}
-    notices = [f"tokenizer: {name}"]
+    notices = []
     if left_out := [f"{token!r} ({i})" for i, token in vocabulary.added.items() if i not in kept]:
         notices.append(
             f"added tokens without a row in the table of {vocab_size:,}: {', '.join(left_out)}"
