@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 from conftest import TINY, tiny_gpt
-from traces import a_run, a_token
+from traces import a_run, a_token, live
 
 from tui_gpt.analysis.generation import Stepper
 from tui_gpt.app.moves import MOVES
@@ -24,15 +24,16 @@ from tui_gpt.app.panes.generate import (
 )
 from tui_gpt.app.place import Place
 from tui_gpt.app.writing import OPTIONS, SPEEDS, Writing, beside_models
-from tui_gpt.errors import NothingToChoose
+from tui_gpt.errors import MissingStage, NothingToChoose
 from tui_gpt.records.generation import CacheCheck, GenerationStep, Sampling, Walk
 from tui_gpt.records.tokens import Token
 from tui_gpt.views.candidate_rows import candidate_rows, head_row
-from tui_gpt.views.generate_pane import Sheet, Side, generate_pane, generate_reading
+from tui_gpt.views.generate_pane import Sheet, generate_pane, generate_reading
 from tui_gpt.views.growing_text import GrowingText, text_rows
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import Colour, Glyphs, TerminalProfile
 from tui_gpt.views.rows import plain_text, width_of
+from tui_gpt.views.step_facts import Side
 
 RUN = a_run(TINY, (3, 1, 4, 1, 5))
 COLOURLESS = palette(TerminalProfile("none"))
@@ -218,6 +219,19 @@ def test_a_step_on_its_way_has_no_digits_of_its_own() -> None:
     assert generate_reading(sheet, COLOURLESS) == []
     lost = replace(sheet, main=replace(sheet.main, reason="the model is not here"))
     assert " missing: the model is not here" in lines(lost)
+
+
+def test_the_step_before_stays_in_sight_while_the_next_is_on_its_way() -> None:
+    walk = walked(3)
+    main = Side("tiny", TINY, walk, on_its_way=True)
+    assert lines(a_sheet(walk, main=main))[0].endswith("step 3 is on its way…")
+    assert lines(a_sheet(walk, main=main, running=True))[0].endswith("running")
+
+
+def test_a_recording_without_its_model_cannot_write_on_and_says_so() -> None:
+    question = StepOf("", (1,), 0, Sampling(), True)
+    with pytest.raises(MissingStage, match="cannot write on"):
+        question.answer(live(TINY), None, lambda: None)
 
 
 def test_two_models_stand_side_by_side() -> None:

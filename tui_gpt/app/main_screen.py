@@ -398,7 +398,8 @@ class MainScreen(Screen[None]):
             return ""
         if self._loading:
             return "recorded · loading torch…"
-        return "recorded run" if self._recorded else "computed here"
+        recorded = self._recorded and self.place.pane != "7"  # whose steps are always computed
+        return "recorded run" if recorded else "computed here"
 
     def _draw_footer(self) -> None:
         where = self._pane.where(self.place)

@@ -17,7 +17,7 @@ from tui_gpt.records.trace import ModelFacts, Trace
 
 if TYPE_CHECKING:
     from tui_gpt.session import Session
-    from tui_gpt.views.generate_pane import Side
+    from tui_gpt.views.step_facts import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class GeneratePane:
         self, scene: Scene, writing: Writing, walk: Walk, model: ModelFacts, beside: str
     ) -> Side:
         """Give one model's walk with what is known of its shown step."""
-        from tui_gpt.views.generate_pane import Side
+        from tui_gpt.views.step_facts import Side
 
         ids = tuple(token.id for token in walk.read)
         step, sampling = walk.shown, writing.sampling
@@ -169,7 +169,12 @@ class GeneratePane:
             question = StepOf(beside, ids, walk.at, sampling, writing.cache)
             scene.ask(question)
             reason = scene.reason(question)
-            return Side(model.name, model.config, walk, reason=reason)
+            if walk.at == 0 or reason:
+                return Side(model.name, model.config, walk, reason=reason)
+            # The step before stays in sight meanwhile: a blank screen would only flicker.
+            walk, before = walk.back(), walk.back().shown
+            assert before is not None
+            return Side(model.name, model.config, walk, before.reshaped, on_its_way=True)
         reshaped = step.reshaped
         if sampling.is_greedy:
             reshaped = reshaped if step.chosen_by == "sampled" else None
