@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from tui_gpt.cli.options import Globals, global_options
+from tui_gpt.errors import TuiGPTError
 from tui_gpt.files import BUNDLED_MODELS
 
 if TYPE_CHECKING:
@@ -26,11 +27,15 @@ def models(*, as_json: bool, common: Globals) -> None:
 
     from tui_gpt.cli.output import drawn, write
     from tui_gpt.model.checkpoint import find_model, untrained_presets
+    from tui_gpt.model.hub import cached_names
     from tui_gpt.session import Session
     from tui_gpt.views.model_text import untrained_lines
     from tui_gpt.views.tables import model_lines
+    from tui_gpt.views.text import harmless, spoken
 
     sources = [find_model(name) for name in BUNDLED_MODELS]
+    cached, refused = _openable(cached_names())
+    sources += cached
     untrained = [find_model(f"untrained:{preset}") for preset in untrained_presets()]
     if as_json:
         entries = ",\n".join(_entry(source) for source in (*sources, *untrained))
@@ -43,10 +48,31 @@ def models(*, as_json: bool, common: Globals) -> None:
             if i:
                 yield Text()
             yield from model_lines(Session(source).facts, str(source.path), i == 0, profile.glyphs)
+        if refused:
+            yield Text()
+            yield Text(spoken(harmless(_others(refused)), profile.glyphs))
         yield Text()
         yield from untrained_lines([Session(source).facts for source in untrained], profile.glyphs)
 
     write(drawn(lines(), profile))
+
+
+def _openable(names: Iterable[str]) -> tuple[list[ModelSource], list[str]]:
+    """Open what can be opened of the cache; the names of the others come second."""
+    from tui_gpt.model.checkpoint import find_model
+
+    sources, refused = [], []
+    for name in names:
+        try:
+            sources.append(find_model(name))
+        except TuiGPTError:
+            refused.append(name)
+    return sources, refused
+
+
+def _others(names: list[str]) -> str:
+    """Say what the cache holds besides; opening one of them says why it cannot be."""
+    return f"also in the Hugging Face cache, but not to be opened: {', '.join(names)}"
 
 
 def _entry(source: ModelSource) -> str:

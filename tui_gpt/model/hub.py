@@ -85,9 +85,7 @@ def download(name: str, say: Callable[[str], None], *, bars: bool) -> Path:
     """
     try:
         import huggingface_hub
-        from huggingface_hub.utils import (
-            disable_progress_bars,  # type: ignore[attr-defined]  # documented, but not in __all__
-        )
+        from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError:
         raise CannotDownload(
             name, "huggingface_hub is not installed; install the extra: pip install 'tui-gpt[hub]'"
