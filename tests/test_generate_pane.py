@@ -23,7 +23,7 @@ from tui_gpt.app.panes.generate import (
     writing_of,
 )
 from tui_gpt.app.place import Place
-from tui_gpt.app.writing import OPTIONS, SPEEDS, Writing, beside_models
+from tui_gpt.app.writing import OPTIONS, RUN_STEPS, SPEEDS, Writing, beside_models
 from tui_gpt.errors import MissingStage, NothingToChoose
 from tui_gpt.records.generation import CacheCheck, GenerationStep, Sampling, Walk
 from tui_gpt.records.tokens import Token
@@ -404,6 +404,16 @@ def test_a_run_stops_at_once_when_the_pane_changes_a_step_back_is_taken_or_none_
     assert not writing_of(answered(running, question, NothingToChoose(1, "why"))).running
     ahead = pane.move(running, 0, 1)
     assert not writing_of(ahead).can_go_on  # its step is on its way
+
+
+def test_a_run_that_nobody_stops_pauses() -> None:
+    walk = replace(walked(2), at=0)
+    assert replace(Writing(walk), running=True).onward().running
+    step = walk.branch.steps[0]
+    steps = tuple(replace(step, step=i) for i in range(RUN_STEPS + 1))
+    long = replace(walk, branches=(replace(walk.branch, steps=steps),), at=RUN_STEPS - 1)
+    paused = replace(Writing(long), running=True).onward()
+    assert (paused.walk.at, paused.running) == (RUN_STEPS, False)
 
 
 def test_letters_of_this_pane_do_nothing_elsewhere() -> None:

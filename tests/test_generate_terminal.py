@@ -155,7 +155,8 @@ def test_temperature_reshapes_the_bars_and_then_the_steps_are_drawn() -> None:
 def test_the_smallest_terminal_shows_step_and_text(arguments: tuple[str, ...]) -> None:
     with opened(*arguments, size=(44, 12)) as explorer:
         assert step_of(explorer) == 0
-        assert "To be, or not to be" in explorer.text
+        assert "To be, or not to be" in explorer.screen.display[4]
+        assert "0.6584" in explorer.screen.display[6]
 
 
 def test_the_book_model_writes_in_the_pane_what_the_text_prints() -> None:

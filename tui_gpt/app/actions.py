@@ -92,7 +92,13 @@ ACTIONS: tuple[Action, ...] = (
     Action("option_right", _RIGHT, "option", "Choose the option after.", ("options",)),
     Action("option_more", _UP, "change", "More of the option, or its next choice.", ("options",)),
     Action("option_less", _DOWN, "change", "Less of it, or the choice before.", ("options",)),
-    Action("run", ("space",), "run", "Let it write on by itself, or stop it.", PANE_7),
+    Action(
+        "run",
+        ("space",),
+        "run",
+        "Let it write on by itself, 500 steps at most, or stop it.",
+        PANE_7,
+    ),
     Action("position_left", _LEFT, "position", "Choose the position before.", ("stream", "output")),
     Action(
         "position_right", _RIGHT, "position", "Choose the position after.", ("stream", "output")

@@ -441,7 +441,7 @@ class MainScreen(Screen[None]):
         self._next_step = None
         writing = self.place.writing
         if writing is not None and writing.can_go_on:
-            self._go(replace(self.place, writing=writing.forward()))
+            self._go(replace(self.place, writing=writing.onward()))
 
     def _vocabulary(self) -> Callable[[int], Token] | None:
         return None if self._session is None else self._session.token

@@ -14,6 +14,9 @@ from tui_gpt.records.tokens import Token
 SPEEDS = (1, 2, 5, 10, 20)
 """Steps a second of a run; the last is full speed, as fast as a screen can be read."""
 
+RUN_STEPS = 500
+"""A run pauses whenever it comes to a multiple of these."""
+
 TEMPERATURES = (0.0, 0.25, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 5.0)
 TOP_KS = (None, 1, 2, 3, 5, 10, 20, 50)
 TOP_PS = (None, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -77,6 +80,11 @@ class Writing:
             return self
         other = None if self.other is None else self.other.forward()
         return replace(self, walk=self.walk.forward(), other=other, choice=None)
+
+    def onward(self) -> Writing:
+        """Go one step on by itself; a run nobody stops pauses, for every step is kept."""
+        ahead = self.forward()
+        return replace(ahead, running=ahead.walk.at % RUN_STEPS != 0)
 
     def at_step(self, at: int) -> Writing:
         """Go to a step that both models have taken, or the nearest; a run stops."""

@@ -27,6 +27,9 @@ from tui_gpt.views.window import finished
 _NARROW = 60
 """Cells below which words are left out."""
 
+_LOW = 12
+"""Rows below which the text has one line and the facts none."""
+
 _CHOSEN_BY: Mapping[ChosenBy, tuple[str, str]] = {
     "greedy": ("greedy", "greedy"),
     "sampled": ("drawn, not greedy", "drawn"),
@@ -115,13 +118,15 @@ def _side(
     step = side.walk.shown
     rows = [_title(side, sheet, width, palette, main=main)]
     rows.append(_window(side, width, palette))
-    lines = max(2, min(8, (height - 8) // 4)) + (width < _NARROW)
+    low = height < _LOW
+    lines = 1 if low else max(2, min(8, (height - 8) // 4)) + (width < _NARROW)
     text = [[Segment(" ", palette.plain), *row] for row in _text(side, width - 1, lines, palette)]
     rows += fitted(text, width, lines, palette.plain)
     if step is None:
         rows += _waiting(side.reason, width, palette)
         return fitted(rows, width, height, palette.plain)
-    below = step_facts(side, step, width, max(4, min(9, height // 3)), palette)
+    tall = max(4, min(9, height // 3))
+    below = [] if low else step_facts(side, step, width, tall, palette)
     room = max(1, height - len(rows) - len(below) - 1)
     rows.append(head_row(side.reshaped, width, palette))
     candidates = candidate_rows(
