@@ -9,7 +9,8 @@ from typing import Any
 from textual.pilot import Pilot
 
 from tui_gpt.app.explorer import ExplorerApp
-from tui_gpt.app.main_screen import MainScreen, Opening
+from tui_gpt.app.main_screen import MainScreen
+from tui_gpt.app.opening import Opening
 from tui_gpt.files import DEFAULT_PROMPT
 from tui_gpt.session import Session, bundled_recording, known_models
 from tui_gpt.views.profile import TerminalProfile

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from tui_gpt.app.lines import Lines
+from tui_gpt.errors import PromptTooLong, TuiGPTError
 from tui_gpt.views.bars import footer
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import padded
@@ -67,3 +68,14 @@ class Dialog(ModalScreen[None]):
     def action_cancel(self) -> None:
         """Close and change nothing."""
         self.dismiss()
+
+
+def with_keys(error: TuiGPTError) -> str:
+    """Say a refusal where a key is at hand, and no option of the command line."""
+    if isinstance(error, PromptTooLong):
+        return (
+            f"the prompt is {error.n_tokens} tokens but this model reads {error.block_size}; cut "
+            f"at least {error.n_tokens - error.block_size}, or press Ctrl+R to run its last "
+            f"{error.block_size}"
+        )
+    return str(error)

@@ -21,7 +21,8 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from tui_gpt.app.display import Terminal
-from tui_gpt.app.main_screen import MainScreen, Opening
+from tui_gpt.app.main_screen import MainScreen
+from tui_gpt.app.opening import Opening
 from tui_gpt.views.palette import BACKGROUND
 from tui_gpt.views.profile import TerminalProfile
 

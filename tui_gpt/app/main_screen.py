@@ -7,8 +7,7 @@ like to know besides is asked in the background; each answer draws the pane agai
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -18,7 +17,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tui_gpt.app.actions import ACTIONS, KEPT, hints
-from tui_gpt.app.dialog import Dialog
+from tui_gpt.app.dialog import Dialog, with_keys
 from tui_gpt.app.lines import Lines
 from tui_gpt.app.messages import (
     Answered,
@@ -29,17 +28,17 @@ from tui_gpt.app.messages import (
     TraceReady,
 )
 from tui_gpt.app.moves import MOVES
+from tui_gpt.app.opening import Opening
 from tui_gpt.app.panes import PANES
 from tui_gpt.app.panes.generate import answered, with_candidate
 from tui_gpt.app.panes.pane import Pane, Scene
-from tui_gpt.app.place import Place
+from tui_gpt.app.place import Place, at_largest
 from tui_gpt.app.questions import Answers, Broken, BrokenOf, ExplanationOf, Shown
 from tui_gpt.app.work import Work
-from tui_gpt.errors import PromptTooLong, TuiGPTError
 from tui_gpt.records.generation import GenerationStep
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
-from tui_gpt.records.trace import ModelFacts, Run, Trace
+from tui_gpt.records.trace import Run, Trace
 from tui_gpt.views import bars
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import TerminalProfile
@@ -57,22 +56,6 @@ _LINES_AROUND = 4
 
 _JUMPS = 100
 """Jumps that can be gone back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What the explorer shows first."""
-
-    session: Session | None
-    """None where a recording's model is not at hand."""
-    run: Run
-    recording: Path | None
-    """Holds the run's numbers, if there is one."""
-    stage_id: str
-    models: Callable[[], tuple[ModelFacts, ...]]
-    """Lists what can be chosen without a path, when it is asked for."""
-    crop: bool = False
-    """Prompts that are too long keep their end."""
 
 
 class MainScreen(Screen[None]):
@@ -162,7 +145,7 @@ class MainScreen(Screen[None]):
         """Say why, where the person is typing; nothing else changes."""
         dialog = self.app.screen
         if isinstance(dialog, Dialog):
-            dialog.refuse(_in_the_field(message.error))
+            dialog.refuse(with_keys(message.error))
         else:
             self._complain(str(message.error))
 
@@ -195,8 +178,9 @@ class MainScreen(Screen[None]):
         if not isinstance(message.answer, GenerationStep):  # the text itself keeps its steps
             self._answers.keep(message.question, message.answer)
         self._asked.discard(message.question)
-        if self.place.row is None and isinstance(message.answer, Shown):
-            self.place = _at_largest(self.place, message.answer)
+        answer = message.answer
+        if self.place.row is None and isinstance(answer, Shown) and answer.tensor is not None:
+            self.place = at_largest(self.place, answer.tensor)
         if isinstance(message.answer, Broken):
             self._fit()  # a banner takes a line
         else:
@@ -451,24 +435,3 @@ class MainScreen(Screen[None]):
 
     def _lines(self, name: str) -> Lines:
         return self.query_one(f"#{name}", Lines)
-
-
-def _in_the_field(error: TuiGPTError) -> str:
-    """Say a refusal where a key is at hand, and no option of the command line."""
-    if isinstance(error, PromptTooLong):
-        return (
-            f"the prompt is {error.n_tokens} tokens but this model reads {error.block_size}; cut "
-            f"at least {error.n_tokens - error.block_size}, or press Ctrl+R to run its last "
-            f"{error.block_size}"
-        )
-    return str(error)
-
-
-def _at_largest(place: Place, shown: Shown) -> Place:
-    """Start at the last position, at the largest value there: what the prediction builds on."""
-    assert shown.tensor is not None
-    values = shown.tensor.values
-    matrix = values[place.head] if place.stage.axes[0] == "H" else values
-    last = matrix.shape[0] - 1
-    column = int(matrix[last].argmax()) if matrix.ndim == 2 else 0
-    return place.at_cell(shown.tensor.first + last, column)

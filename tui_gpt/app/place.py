@@ -14,6 +14,9 @@ from tui_gpt.records.stages import ActivationName, Stage
 from tui_gpt.records.trace import Run
 
 if TYPE_CHECKING:
+    from tui_gpt.records.tensors import StageTensor
+
+if TYPE_CHECKING:
     from tui_gpt.app.draft import Draft
 from tui_gpt.app.writing import Writing
 
@@ -162,6 +165,15 @@ class Place:
             writing=None if self.writing is None else self.writing.again(run.tokens),
             draft=self.draft if run.model.name == self.run.model.name else None,
         )
+
+
+def at_largest(place: Place, tensor: StageTensor) -> Place:
+    """Start at the last position, at the largest value there: what the prediction builds on."""
+    values = tensor.values
+    matrix = values[place.head] if place.stage.axes[0] == "H" else values
+    last = matrix.shape[0] - 1
+    column = int(matrix[last].argmax()) if matrix.ndim == 2 else 0
+    return place.at_cell(tensor.first + last, column)
 
 
 def _find(run: Run, name: str, layer: int | None) -> int | None:

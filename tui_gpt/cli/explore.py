@@ -36,7 +36,7 @@ def explore(
         raise UsageError(
             f"the explorer needs a terminal, and {reason}; `tui-gpt trace` prints the same numbers"
         )
-    from tui_gpt.app.main_screen import Opening
+    from tui_gpt.app.opening import Opening
     from tui_gpt.session import Session, bundled_recording, known_models, recorded_session
 
     path: Path | None
@@ -56,7 +56,7 @@ def explore(
 
 def _run(opening: object, common: Globals) -> NoReturn:
     from tui_gpt.app.explorer import ExplorerApp
-    from tui_gpt.app.main_screen import Opening
+    from tui_gpt.app.opening import Opening
 
     assert isinstance(opening, Opening)
     app = ExplorerApp(opening, common.profile(), common.n_threads)
