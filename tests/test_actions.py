@@ -81,7 +81,7 @@ def test_the_help_on_screen_shows_every_action() -> None:
         explorer.send("?")
         explorer.wait_for("How to use tui-gpt")
         seen: set[str] = set()
-        for _ in range(100):
+        for _ in range(110):
             explorer.press(DOWN, quiet=0.03)
             seen |= {" ".join(row.split()) for row in explorer.screen.display}
         for action in ACTIONS:

@@ -145,13 +145,7 @@ def _side(
 def _title(side: Side, sheet: Sheet, width: int, palette: Palette, *, main: bool) -> Row:
     glyphs = palette.profile.glyphs
     walk, step = side.walk, side.walk.shown
-    how = (
-        ""
-        if step is None
-        else {"greedy": "greedy", "sampled": "drawn, not greedy"}.get(
-            step.chosen_by, "your choice, not the model's"
-        )
-    )
+    how = "" if step is None else _CHOSEN_BY[step.chosen_by][width < _NARROW]
     left: Row = []
     if sheet.beside:
         name = spoken(f" {harmless(side.model, glyphs)} ·", glyphs)

@@ -31,6 +31,18 @@ def how_to_read(palette: Palette) -> list[tuple[str, list[Text]]]:
             ],
         ),
         (
+            "The text that grows (pane 7)",
+            [
+                _say(
+                    palette, "Greedy: the highest logit is taken, the lowest id among equal ones."
+                ),
+                _say(palette, "It often ends in a loop: what was just said makes itself likelier."),
+                _say(palette, "Nothing is penalised to hide that. End-of-text ends nothing: it is"),
+                _say(palette, "a token like any other. Tokens before the upright line have fallen"),
+                _say(palette, "out of the window; the model does not read them any more."),
+            ],
+        ),
+        (
             "Good to know",
             [
                 _say(palette, "Nothing is drawn that was not computed by the model named above."),
