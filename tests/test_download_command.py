@@ -141,8 +141,8 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     done = process("download", "gpt2", environ={"PYTHONPATH": str(tmp_path)})
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "tui-gpt: cannot download gpt2: huggingface_hub is not installed; install the extra: "
-        "pip install 'tui-gpt[hub]'\n"
+        "tui-gpt: cannot download gpt2: huggingface_hub is not installed: pip install "
+        "huggingface_hub\n"
     )
 
 

@@ -55,7 +55,7 @@ class ModelChooser(Dialog):
         with Vertical():
             yield Lines(id="question")
             yield OptionList(*options, compact=True)
-            hint = "or the path of a folder written by tui-gpt train"
+            hint = "or the path of a model, or its name in the Hugging Face cache"
             path = Input(placeholder=hint, compact=True)
             path.cursor_blink = False
             yield path

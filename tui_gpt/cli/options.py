@@ -111,7 +111,8 @@ def model_option(command: Command) -> Command:
         metavar="MODEL",
         default=BUNDLED_MODELS[0],
         show_default=True,
-        help=f"{', '.join(BUNDLED_MODELS)}, a model folder, or untrained:PRESET.",
+        help=f"{', '.join(BUNDLED_MODELS)}, the path of a model, a name in the local Hugging Face "
+        "cache, or untrained:PRESET.",
     )
     @click.option(
         "--seed",

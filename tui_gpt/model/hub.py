@@ -88,7 +88,7 @@ def download(name: str, say: Callable[[str], None], *, bars: bool) -> Path:
         from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError:
         raise CannotDownload(
-            name, "huggingface_hub is not installed; install the extra: pip install 'tui-gpt[hub]'"
+            name, "huggingface_hub is not installed: pip install huggingface_hub"
         ) from None
     if not bars:
         disable_progress_bars()

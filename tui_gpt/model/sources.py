@@ -107,7 +107,7 @@ def find_model(name: str) -> ModelSource:
             raise UnknownModel(
                 f"no model {name!r}: give {' or '.join(BUNDLED_MODELS)}, the path of a folder or "
                 f"file with weights, the name of a model in the local Hugging Face cache, or "
-                f"{PREFIX}PRESET; there is no such file or folder, and nothing is downloaded"
+                f"{PREFIX}PRESET; nothing is downloaded but by `tui-gpt download NAME`"
             )
         return _folder(cached, name)
     path, mode = found
