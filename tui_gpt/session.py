@@ -24,7 +24,7 @@ from tui_gpt.errors import (
     UnknownTokenId,
 )
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets, regular_size
-from tui_gpt.model.checkpoint import ModelSource, find_model, read_card, weights_files
+from tui_gpt.model.sources import ModelSource, find_model
 from tui_gpt.records.stages import Parameter, stage_table
 from tui_gpt.records.tokens import Token, joined_text
 from tui_gpt.records.trace import ModelFacts, Run
@@ -72,6 +72,8 @@ class Session:
 
     def card(self) -> dict[str, Any]:
         """How the weights came to be, as `card.json` says."""
+        from tui_gpt.model.checkpoint import read_card
+
         return read_card(self.source)
 
     def prepare(
@@ -307,6 +309,8 @@ class Session:
 
             made_of = f"{self.source.recipe.name} torch {version('torch')}"
             return hashlib.sha256(made_of.encode()).hexdigest()
+        from tui_gpt.model.checkpoint import weights_files
+
         paths = weights_files(self.source)
         digests = [_sha256(path) for path in paths]
         if len(digests) == 1:

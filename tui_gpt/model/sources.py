@@ -2,7 +2,8 @@
 
 What is found has a config that makes sense, a vocabulary, and weights that fit the config by
 name and shape; their numbers are not read yet. Nothing here uses the network. Only pickled
-checkpoints need torch, because only torch opens them.
+checkpoints need torch, because only torch opens them. What belongs to other programs' files is
+imported when there is one.
 
     kind           what it is                               config
     bundled        a folder of ours, in the package         config.json
@@ -16,20 +17,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.errors import DamagedModel, ImpossibleShape, UnknownModel
 from tui_gpt.files import BUNDLED_MODELS, assets
-from tui_gpt.model.gpt2_config import ForeignConfig, read_gpt2_config, read_nanogpt_args, untied
-from tui_gpt.model.gpt2_names import HEAD, TABLE, Layout, Plan, by_name, place
-from tui_gpt.model.headers import TensorEntry
-from tui_gpt.model.hub import cached_folder
 from tui_gpt.model.json_object import read_object
-from tui_gpt.model.pickles import entries_of, load_state
 from tui_gpt.model.tokenizer import (
     GPT2_VOCABULARY,
     CharacterTokenizer,
@@ -38,26 +33,17 @@ from tui_gpt.model.tokenizer import (
     Tokenizer,
 )
 from tui_gpt.model.untrained import PREFIX, Recipe, read_recipe
-from tui_gpt.model.vocabulary import folder_tokenizer
-from tui_gpt.model.weight_files import (
-    CHECKPOINT,
-    WeightFiles,
-    find_weights,
-    open_tensors,
-    read_entries,
-    weights_at,
-)
+from tui_gpt.model.weight_files import CHECKPOINT, WeightFiles, find_weights, weights_at
 from tui_gpt.records.stages import count_parameters
+
+if TYPE_CHECKING:
+    from tui_gpt.model.gpt2_names import Layout, Plan
 
 FORMAT = "tui-gpt"
 CONFIG, WEIGHTS, CHARACTERS = "config.json", "model.safetensors", "characters.json"
 
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _INDEX_SUFFIXES = (".safetensors.index.json", ".bin.index.json")
-
-
-_COMPARED_AT_ONCE = 2**20
-"""Bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +88,8 @@ def find_model(name: str) -> ModelSource:
         return _own_folder(assets() / "models" / name, name, "bundled")
     found = _path(name)
     if found is None:
+        from tui_gpt.model.hub import cached_folder
+
         cached = cached_folder(name) if name else None
         if cached is None:
             raise UnknownModel(
@@ -124,6 +112,9 @@ def plan_of(source: ModelSource) -> Plan:
     Raises:
         DamagedModel: A file is not whole or not of this config.
     """
+    from tui_gpt.model.gpt2_names import by_name, place
+    from tui_gpt.model.weight_files import read_entries
+
     assert source.files is not None
     entries = by_name(read_entries(source.files), source.layout)
     return place(entries, source.config, source.layout, source.files.named)
@@ -147,6 +138,8 @@ def _path(name: str) -> tuple[Path, int] | None:
 
 def _folder(path: Path, name: str) -> ModelSource:
     """Open whatever kind of folder this is."""
+    from tui_gpt.model.foreign import checkpoint, huggingface
+
     try:
         there = set(os.listdir(path))
     except OSError as error:
@@ -161,9 +154,9 @@ def _folder(path: Path, name: str) -> ModelSource:
                 f"no weights here: {path} has a {CONFIG} and neither model.safetensors nor "
                 "pytorch_model.bin"
             )
-        return _huggingface(path, name, raw, files)
+        return huggingface(path, name, raw, files)
     if CHECKPOINT in there:
-        return _checkpoint(path / CHECKPOINT, name)
+        return checkpoint(path / CHECKPOINT, name)
     if (files := find_weights(path)) is not None:
         raise DamagedModel(f"{files.named} has no {CONFIG} beside it, which gives the sizes")
     raise UnknownModel(f"no model in {path}: no weights here, neither {CONFIG} nor {CHECKPOINT}")
@@ -171,6 +164,8 @@ def _folder(path: Path, name: str) -> ModelSource:
 
 def _file(path: Path, name: str) -> ModelSource:
     """Open a file that stands for its folder, or is the weights to read."""
+    from tui_gpt.model.foreign import checkpoint, huggingface
+
     config = path.parent / CONFIG
     if path.name == CONFIG:
         return _folder(path.parent, name)
@@ -182,99 +177,10 @@ def _file(path: Path, name: str) -> ModelSource:
             raise UnknownModel(f"{path} is a file; give the model's folder")
         return _own_folder(path.parent, name, "folder")
     if path.name.endswith((".pt", ".pth", ".ckpt")):
-        return _checkpoint(path, name, raw)
+        return checkpoint(path, name, raw)
     if raw is None:
         raise DamagedModel(f"{path} has no {CONFIG} beside it, which gives the sizes")
-    return _huggingface(path.parent, name, raw, weights_at(path))
-
-
-def _huggingface(
-    folder: Path, name: str, raw: Mapping[str, Any], files: WeightFiles
-) -> ModelSource:
-    """Read a GPT-2 folder."""
-    foreign = read_gpt2_config(folder / CONFIG, raw)
-    entries = by_name(read_entries(files), "gpt2")
-    return _foreign(folder, name, "huggingface", foreign, entries, files)
-
-
-def _checkpoint(path: Path, name: str, raw: Mapping[str, Any] | None = None) -> ModelSource:
-    """Read a checkpoint of nanoGPT, or a state dict with GPT-2's config beside it."""
-    state = load_state(path)
-    files = WeightFiles((path,))
-    found = entries_of(path, state.tensors)
-    if state.model_args is not None:
-        entries = by_name(found, "nanogpt")
-        foreign = read_nanogpt_args(path, state.model_args, "ln_f.bias" in entries)
-        return _foreign(path.parent, name, "nanogpt", foreign, entries, files)
-    if raw is None:
-        raise DamagedModel(
-            f"{path} has no model_args, as nanoGPT writes them, and no {CONFIG} beside it; one of "
-            "them gives the sizes"
-        )
-    config = read_gpt2_config(path.parent / CONFIG, raw)
-    return _foreign(path.parent, name, "huggingface", config, by_name(found, "gpt2"), files)
-
-
-def _foreign(
-    folder: Path,
-    name: str,
-    kind: str,
-    foreign: ForeignConfig,
-    entries: dict[str, TensorEntry],
-    files: WeightFiles,
-) -> ModelSource:
-    """Hold tensors against the config, decide about the head, and find the vocabulary."""
-    layout: Layout = "nanogpt" if kind == "nanogpt" else "gpt2"
-    config, notices, remarks = foreign.config, [], list(foreign.notices)
-    if foreign.name is not None:
-        remarks.insert(0, f"{CONFIG} calls the model {foreign.name}")
-    place(entries, config, layout, files.named)
-    if config.tied and HEAD in entries:
-        if _same_numbers(entries[HEAD], entries[TABLE], files):
-            remarks.append(f"{HEAD} repeats {TABLE}: they are one, and counted once")
-        else:
-            config = untied(config)
-            place(entries, config, layout, files.named)
-            notices.append(
-                f"{HEAD} and {TABLE} differ in the file, so the head is used as it is, although "
-                "nothing says that they are two"
-            )
-    if files.unread:
-        others = ", ".join(path.name for path in files.unread)
-        notices.append(f"read: {files.named.name}; also there and not read: {others}")
-    tokenizer, said = folder_tokenizer(folder, config.vocab_size)
-    return ModelSource(
-        name,
-        kind,
-        folder,
-        config,
-        tokenizer or IdsOnly(),
-        count_parameters(config),
-        files=files,
-        layout=layout,
-        notices=(*notices, *said),
-        remarks=tuple(remarks),
-    )
-
-
-def _same_numbers(one: TensorEntry, other: TensorEntry, files: WeightFiles) -> bool:
-    """Compare two tensors of a file, piece by piece."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    if files.pickled:
-        tensor = open_tensors(files)
-        return bool((tensor(one) == tensor(other)).all())
-    try:
-        with one.path.open("rb") as left, other.path.open("rb") as right:
-            left.seek(one.start)
-            right.seek(other.start)
-            for start in range(0, one.n_bytes, _COMPARED_AT_ONCE):
-                count = min(_COMPARED_AT_ONCE, one.n_bytes - start)
-                if left.read(count) != right.read(count):
-                    return False
-    except OSError as error:
-        raise DamagedModel(f"cannot read {one.path}: {error.strerror}") from error
-    return True
+    return huggingface(path.parent, name, raw, weights_at(path))
 
 
 def _untrained(recipe: Recipe) -> ModelSource:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from tui_gpt.errors import DamagedModel
 from tui_gpt.model.headers import TensorEntry, read_header
 from tui_gpt.model.json_object import read_object
-from tui_gpt.model.pickles import entries_of, load_state
 
 if TYPE_CHECKING:
     import torch
@@ -101,6 +100,8 @@ def read_entries(files: WeightFiles) -> tuple[TensorEntry, ...]:
     entries: list[TensorEntry] = []
     for path in files.paths:
         if files.pickled:
+            from tui_gpt.model.pickles import entries_of, load_state
+
             entries += entries_of(path, load_state(path).tensors)
         else:
             entries += read_header(path)
@@ -116,6 +117,8 @@ def open_tensors(files: WeightFiles) -> Callable[[TensorEntry], torch.Tensor]:
         DamagedModel: A file can no longer be read.
     """
     if files.pickled:
+        from tui_gpt.model.pickles import load_state
+
         states = {path: load_state(path).tensors for path in files.paths}
         return lambda entry: states[entry.path][entry.key]
     mapped = {path: _mapped(path) for path in files.paths}
