@@ -19,10 +19,21 @@ SCHEMA = 1
 
 
 @click.command(help="List the models that can be opened by name, the default first.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@click.option(
+    "--inspect",
+    "inspected",
+    metavar="MODEL",
+    help="Read one model and report each tensor of its files: name, shape, what became of it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: an array, or one report.")
 @global_options
-def models(*, as_json: bool, common: Globals) -> None:
-    """Read every model's config, then print; no weights are needed."""
+def models(*, inspected: str | None, as_json: bool, common: Globals) -> None:
+    """Read every model's config, then print; no weights are needed, unless one is inspected."""
+    if inspected is not None:
+        from tui_gpt.cli.inspect import inspect
+
+        inspect(inspected, as_json=as_json, common=common)
+        return
     from rich.text import Text
 
     from tui_gpt.cli.output import drawn, write
