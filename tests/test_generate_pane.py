@@ -18,7 +18,6 @@ from tui_gpt.app.panes.generate import (
     CompanionOf,
     GeneratePane,
     StepOf,
-    answered,
     with_candidate,
     writing_of,
 )
@@ -336,7 +335,7 @@ def asked(place: Place, model: Stepper) -> Place:
     ids = tuple(token.id for token in writing.walk.read)
     question = StepOf("", ids, writing.walk.at, writing.sampling, writing.cache)
     step = model.step(ids, writing.walk.at, sampling=writing.sampling)
-    return answered(place, question, step)
+    return question.arrived(place, step)
 
 
 def test_right_goes_on_left_goes_back_and_nothing_is_computed_again() -> None:
@@ -364,10 +363,10 @@ def test_a_step_on_its_way_is_waited_for() -> None:
 def test_an_answer_for_another_text_is_dropped() -> None:
     place, model = asked(a_place(), a_stepper()), a_stepper()
     stray = StepOf("", (9, 9, 9), 3, Sampling(), True)
-    assert answered(place, stray, model.step([9, 9, 9], 3)) == place
+    assert stray.arrived(place, model.step([9, 9, 9], 3)) == place
     fresh = a_place(writing=writing_of(place).again(RUN.tokens))
     late = StepOf("", (*(token.id for token in RUN.tokens), 1), 1, Sampling(), True)
-    assert answered(fresh, late, model.step(late.ids, 1)) == fresh
+    assert late.arrived(fresh, model.step(late.ids, 1)) == fresh
 
 
 def test_enter_takes_the_chosen_candidate_and_makes_a_branch() -> None:
@@ -401,7 +400,7 @@ def test_a_run_stops_at_once_when_the_pane_changes_a_step_back_is_taken_or_none_
     assert not writing_of(running.at_pane("1")).running
     assert not writing_of(pane.move(running, 0, -1)).running
     question = StepOf("", (1,), 1, Sampling(), True)
-    assert not writing_of(answered(running, question, NothingToChoose(1, "why"))).running
+    assert not writing_of(question.arrived(running, NothingToChoose(1, "why"))).running
     ahead = pane.move(running, 0, 1)
     assert not writing_of(ahead).can_go_on  # its step is on its way
 
@@ -463,11 +462,11 @@ def test_a_second_model_goes_in_the_same_rhythm() -> None:
     writing = replace(writing_of(place), beside="second")
     place = replace(place, writing=writing)
     companion = Companion(RUN.model, RUN.tokens)
-    place = answered(place, CompanionOf("second", "prompt"), companion)
+    place = CompanionOf("second", "prompt").arrived(place, companion)
     assert [walk.at for walk in both(place)] == [0, 0]
     assert pane.move(place, 0, 1) == place  # the second has not taken its step yet
     ids = tuple(token.id for token in RUN.tokens)
-    place = answered(place, StepOf("second", ids, 0, Sampling(), True), model.step(ids, 0))
+    place = StepOf("second", ids, 0, Sampling(), True).arrived(place, model.step(ids, 0))
     place = pane.move(place, 0, 1)
     assert [walk.at for walk in both(place)] == [1, 1]
     assert [walk.at for walk in both(pane.move(place, 0, -1))] == [0, 0]

@@ -21,6 +21,7 @@ from tui_gpt.app.dialog import Dialog, with_keys
 from tui_gpt.app.lines import Lines
 from tui_gpt.app.messages import (
     Answered,
+    Checking,
     ModelLoaded,
     Refused,
     RunPrepared,
@@ -30,12 +31,12 @@ from tui_gpt.app.messages import (
 from tui_gpt.app.moves import MOVES
 from tui_gpt.app.opening import Opening
 from tui_gpt.app.panes import PANES
-from tui_gpt.app.panes.generate import answered, with_candidate
 from tui_gpt.app.panes.pane import Pane, Scene
 from tui_gpt.app.place import Place, at_largest
 from tui_gpt.app.questions import Answers, Broken, BrokenOf, ExplanationOf, Shown
+from tui_gpt.app.status import going_on
 from tui_gpt.app.work import Work
-from tui_gpt.records.generation import GenerationStep
+from tui_gpt.errors import TuiGPTError
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Run, Trace
@@ -95,7 +96,7 @@ class MainScreen(Screen[None]):
         self._models = opening.models
         self._palette = palette(profile)
         self._work = Work(self.post_message, n_threads)
-        self._panes: dict[str, Pane] = {pane.key: pane() for pane in PANES}
+        self._panes: dict[str, Pane] = {}
         stages = opening.run.stages
         self.place = Place(opening.run, stages.index(find_stage(stages, opening.stage_id)))
         self._jumps: list[Place] = []
@@ -106,6 +107,7 @@ class MainScreen(Screen[None]):
         self._loaded: Session | None = None
         self._loading = False
         self._waiting_for: Run | None = None
+        self._checking: Checking | None = None
         self._problem = ""
         self._reading: Row = []
         self._complete = False
@@ -137,6 +139,7 @@ class MainScreen(Screen[None]):
         """Take a prompt or model that was accepted, and compute it."""
         self._close_dialog()
         self._problem = ""
+        self._checking = None
         self._waiting_for = message.run
         self._work.start(message.session, message.run)
         self._draw_status()
@@ -151,7 +154,7 @@ class MainScreen(Screen[None]):
 
     def on_trace_ready(self, message: TraceReady) -> None:
         """Show another run, at the same stage, head and cell where they exist."""
-        self._waiting_for = None
+        self._waiting_for = self._checking = None
         self._trace = message.trace
         self._answers = Answers()
         self._answers.ready = True
@@ -167,15 +170,15 @@ class MainScreen(Screen[None]):
 
     def on_trace_failed(self, message: TraceFailed) -> None:
         """Say why there are no new numbers; the last ones stay."""
-        self._waiting_for = None
+        self._waiting_for = self._checking = None
         self._complain(str(message.error))
 
     def on_answered(self, message: Answered) -> None:
         """Keep an answer about the run on the screen, and draw with it."""
         if message.trace is not self._trace:
             return
-        self.place = answered(self.place, message.question, message.answer)
-        if not isinstance(message.answer, GenerationStep):  # the text itself keeps its steps
+        self.place = message.question.arrived(self.place, message.answer)
+        if message.question.kept or isinstance(message.answer, TuiGPTError):
             self._answers.keep(message.question, message.answer)
         self._asked.discard(message.question)
         answer = message.answer
@@ -191,7 +194,12 @@ class MainScreen(Screen[None]):
     def on_model_loaded(self, message: ModelLoaded) -> None:
         """Take the word about loading away."""
         self._loaded = message.session
-        self._loading = False
+        self._loading, self._checking = False, None
+        self._draw_status()
+
+    def on_checking(self, message: Checking) -> None:
+        """Say how far the reading of weights is."""
+        self._checking = message
         self._draw_status()
 
     # What keys do -------------------------------------------------------------------------
@@ -214,6 +222,8 @@ class MainScreen(Screen[None]):
     def action_follow(self) -> None:
         """Go to the cell that the chosen line of the explanation names; in pane 7, take a token."""
         if self.place.pane == "7":
+            from tui_gpt.app.panes.generate import with_candidate  # not for the first frame
+
             self._go(with_candidate(self.place))
             return
         question = ExplanationOf(self.place.stage.id, self.place.cell_index)
@@ -272,6 +282,22 @@ class MainScreen(Screen[None]):
 
         await self.app.push_screen(Help(self._palette))
 
+    async def action_inspect(self) -> None:
+        """Show how the model's files were read."""
+        from tui_gpt.app.inspection import Inspection  # not for the first frame
+
+        if self._session is None:
+            self._complain("this recording's model is not here, so there are no files to look at")
+            return
+        await self.app.push_screen(Inspection(self._session, self._work, self._palette))
+
+    def action_cancel(self) -> None:
+        """Stop a run that has no numbers yet; those on the screen stay."""
+        if self._waiting_for is not None:
+            self._work.cancel_run()
+            self._waiting_for = self._checking = None
+            self._complain("stopped; p runs a prompt, m opens a model")
+
     async def action_quit(self) -> None:
         """Leave."""
         self.app.exit()
@@ -284,7 +310,14 @@ class MainScreen(Screen[None]):
 
     @property
     def _pane(self) -> Pane:
-        return self._panes[self.place.pane]
+        return self._pane_of(self.place)
+
+    def _pane_of(self, place: Place) -> Pane:
+        """Give the pane of a place, made when it is first shown."""
+        if place.pane not in self._panes:
+            listed = next(pane for pane in PANES if pane.key == place.pane)
+            self._panes[place.pane] = listed.open()
+        return self._panes[place.pane]
 
     def _begin(self) -> None:
         """Get the first numbers: from the recording, or from the model."""
@@ -319,7 +352,7 @@ class MainScreen(Screen[None]):
             self._draw_status()
         if place == before:
             return
-        if self._pane.where(place) != self._panes[before.pane].where(before):
+        if self._pane.where(place) != self._pane_of(before).where(before):
             self._draw_footer()
         self._draw_pane()
 
@@ -376,14 +409,13 @@ class MainScreen(Screen[None]):
     @property
     def _status(self) -> str:
         """What is going on, in a few quiet words."""
-        if self._waiting_for is not None:
-            return "loading torch to run it…" if self._trace is None else "running…"
-        if self._trace is None:
-            return ""
-        if self._loading:
-            return "recorded · loading torch…"
-        recorded = self._recorded and self.place.pane != "7"  # whose steps are always computed
-        return "recorded run" if recorded else "computed here"
+        return going_on(
+            has_trace=self._trace is not None,
+            waits=self._waiting_for is not None,
+            loads=self._loading,
+            recorded=self._recorded and self.place.pane != "7",  # whose steps are always computed
+            checking=self._checking,
+        )
 
     def _draw_footer(self) -> None:
         where = self._pane.where(self.place)

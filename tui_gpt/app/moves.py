@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui_gpt.app.panes.budget import draft_of
-from tui_gpt.app.panes.generate import writing_of
 from tui_gpt.app.panes.pane import Pane
 from tui_gpt.app.place import Place, Zone
-from tui_gpt.app.writing import Writing
 
 if TYPE_CHECKING:
     from tui_gpt.app.draft import Draft
+    from tui_gpt.app.writing import Writing
 
 Move: TypeAlias = Callable[[Place, Pane], Place]
 
@@ -25,7 +23,7 @@ Move: TypeAlias = Callable[[Place, Pane], Place]
 def _switch_zone(place: Place, pane: Pane) -> Place:
     """From the stages to the cells, to the explanation where there is one, and back."""
     if place.pane == "7":
-        return _in_generate(place, Writing.switch)
+        return _in_generate(place, lambda it: it.switch())
     order: tuple[Zone, ...] = (
         ("stages", "cells", "terms") if place.explained else ("stages", "cells")
     )
@@ -60,12 +58,20 @@ def _end(place: Place, pane: Pane, *, last: bool) -> Place:
 
 def _in_budget(place: Place, change: Callable[[Draft], Draft]) -> Place:
     """Change the shape that is looked at, where it is looked at."""
-    return replace(place, draft=change(draft_of(place))) if place.pane == "6" else place
+    if place.pane != "6":
+        return place
+    from tui_gpt.app.panes.budget import draft_of  # not for the first frame
+
+    return replace(place, draft=change(draft_of(place)))
 
 
 def _in_generate(place: Place, change: Callable[[Writing], Writing]) -> Place:
     """Change the text that is written, where it is written."""
-    return replace(place, writing=change(writing_of(place))) if place.pane == "7" else place
+    if place.pane != "7":
+        return place
+    from tui_gpt.app.panes.generate import writing_of  # not for the first frame
+
+    return replace(place, writing=change(writing_of(place)))
 
 
 def _page(place: Place, pane: Pane, direction: int) -> Place:
@@ -85,8 +91,8 @@ MOVES: Mapping[str, Move] = {
     "scores": lambda place, pane: replace(place, scores=not place.scores),
     "section": lambda place, pane: _in_budget(place, lambda d: d.next_section()),
     "hold": lambda place, pane: _in_budget(place, lambda d: d.hold()),
-    "run": lambda place, pane: _in_generate(place, Writing.run),
-    "branch": lambda place, pane: _in_generate(place, Writing.next_branch),
+    "run": lambda place, pane: _in_generate(place, lambda it: it.run()),
+    "branch": lambda place, pane: _in_generate(place, lambda it: it.next_branch()),
     "reset": lambda place, pane: _in_generate(place, lambda it: it.again(place.run.tokens)),
     "overview": lambda place, pane: replace(place, overview=not place.overview),
     "turn": lambda place, pane: replace(place, turned=not place.turned),

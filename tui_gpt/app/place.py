@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from tui_gpt.app.draft import Draft
-from tui_gpt.app.writing import Writing
+    from tui_gpt.app.writing import Writing
 
 Zone = Literal["stages", "cells", "terms"]
 """What the arrow keys move in pane 1: the chosen stage, the cell that is read, or the line of

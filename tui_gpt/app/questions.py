@@ -9,24 +9,19 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from tui_gpt.errors import MissingStage, TuiGPTError
 from tui_gpt.records.stages import ActivationName
-from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Trace
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tui_gpt.records.attention import Attention
+    from tui_gpt.app.place import Place
     from tui_gpt.records.explanation import Explanation
-    from tui_gpt.records.feed_forward import FeedForward
-    from tui_gpt.records.identities import Identities
-    from tui_gpt.records.lens import Lens
-    from tui_gpt.records.output import NotFinite, Output
-    from tui_gpt.records.stream import Stream
+    from tui_gpt.records.output import NotFinite
     from tui_gpt.records.tensors import StageTensor, Statistics, Values
     from tui_gpt.session import Session
     from tui_gpt.views.matrix import Pooled
@@ -48,6 +43,13 @@ class Question(Generic[T]):
     """Something that can be asked about a run; equal questions have equal answers."""
 
     __slots__ = ()
+
+    kept: ClassVar[bool] = True
+    """The answer is kept for later drawings; otherwise the place keeps it."""
+
+    def arrived(self, place: Place, answer: object) -> Place:
+        """Say where an answer leads; most leave the place as it is."""
+        return place
 
     def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> T:
         """Compute the answer, in a background thread.
@@ -103,7 +105,7 @@ class ParameterOf(Question[Shown]):
         """Read the weights; see `Question.answer`."""
         from tui_gpt.records.tensors import statistics_of
 
-        values = _model_of(session).parameter(self.name)
+        values = model_of(session).parameter(self.name)
         return Shown(statistics_of(values), None, self.name, values)
 
 
@@ -139,7 +141,7 @@ class RobustBound(Question[float]):
 
         values: Values
         if self.parameter is not None:
-            values = _model_of(session).parameter(self.parameter)
+            values = model_of(session).parameter(self.parameter)
         else:
             assert self.stage_id is not None
             values = trace.tensor(self.stage_id).present()
@@ -164,7 +166,7 @@ class PooledOf(Question["Pooled"]):
 
         plain = palette(TerminalProfile())  # labels are not kept
         if isinstance(self.source, ParameterOf):
-            values = _model_of(session).parameter(self.source.name)
+            values = model_of(session).parameter(self.source.name)
             matrix = parameter_matrix(
                 self.source.name, values, None, plain, bound=1.0, turned=self.turned
             )
@@ -185,77 +187,7 @@ class ExplanationOf(Question["Explanation"]):
 
     def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Explanation:
         """Recompute the cell; see `Question.answer`."""
-        return _model_of(session).explain(trace, self.stage_id, self.index)
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionOf(Question["Attention"]):
-    """All heads of a block."""
-
-    layer: int
-
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Attention:
-        """Read the block's pattern and scores; see `Question.answer`."""
-        from tui_gpt.analysis.attention import attention
-
-        return attention(trace, self.layer)
-
-
-@dataclass(frozen=True, slots=True)
-class FeedForwardOf(Question["FeedForward"]):
-    """All hidden units of a block."""
-
-    layer: int
-
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> FeedForward:
-        """Read the block's hidden units; see `Question.answer`."""
-        from tui_gpt.analysis.feed_forward import feed_forward
-
-        return feed_forward(trace, self.layer)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamOf(Question["Stream"]):
-    """The residual stream by depth."""
-
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Stream:
-        """Read every block once; see `Question.answer`."""
-        from tui_gpt.analysis.stream import stream
-
-        return stream(trace, go_on=go_on)
-
-
-@dataclass(frozen=True, slots=True)
-class LensOf(Question["Lens"]):
-    """What the model would answer after each sub-layer, at one position."""
-
-    position: int
-
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Lens:
-        """Read every block once; see `Question.answer`."""
-        return _model_of(session).lens(trace, self.position, go_on=go_on)
-
-
-@dataclass(frozen=True, slots=True)
-class IdentitiesOf(Question["Identities"]):
-    """Whether each stage is its operation on the stages it reads."""
-
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Identities:
-        """Run every operation again; see `Question.answer`."""
-        return _model_of(session).identities(trace, go_on=go_on)
-
-
-@dataclass(frozen=True, slots=True)
-class OutputOf(Question["Output"]):
-    """What one position proposes as the next token."""
-
-    position: int
-
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Output:
-        """Rank the vocabulary; see `Question.answer`."""
-        from tui_gpt.analysis.output import output
-
-        return output(trace, self.position, _token_of(session))
+        return model_of(session).explain(trace, self.stage_id, self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,12 +251,12 @@ class Answers:
         return str(answer) if isinstance(answer, TuiGPTError) else ""
 
 
-def _model_of(session: Session | None) -> Session:
+def model_of(session: Session | None) -> Session:
+    """Give the model whose weights an answer needs.
+
+    Raises:
+        MissingStage: It is not at hand.
+    """
     if session is None:
         raise MissingStage(_NO_MODEL)
     return session
-
-
-def _token_of(session: Session | None) -> Callable[[int], Token]:
-    """Give the tokens' texts where the model is at hand, their ids alone where it is not."""
-    return session.token if session is not None else lambda token_id: Token(token_id, b"")

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
 from tui_gpt.app.place import Place
-from tui_gpt.app.questions import AttentionOf
+from tui_gpt.app.questions import GoOn, Question
+from tui_gpt.records.trace import Trace
+
+if TYPE_CHECKING:
+    from tui_gpt.records.attention import Attention
+    from tui_gpt.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionOf(Question["Attention"]):
+    """All heads of a block."""
+
+    layer: int
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Attention:
+        """Read the block's pattern and scores; see `Question.answer`."""
+        from tui_gpt.analysis.attention import attention
+
+        return attention(trace, self.layer)
 
 
 class AttentionPane:
     """What each position reads, head by head."""
-
-    key: ClassVar[str] = "2"
-    title: ClassVar[str] = "Attention"
 
     def __init__(self) -> None:
         self._top = self._left = 0
@@ -26,7 +42,7 @@ class AttentionPane:
         question = AttentionOf(place.block)
         record = scene.ask(question)
         if record is None:
-            return waiting(scene, self.title, scene.reason(question))
+            return waiting(scene, "Attention", scene.reason(question))
         from tui_gpt.views.attention_pane import attention_pane  # numpy
         from tui_gpt.views.stage_text import reading
 

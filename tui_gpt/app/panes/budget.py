@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene
@@ -35,9 +35,6 @@ class TallyOf(Question["Tally | None"]):
 
 class BudgetPane:
     """A shape's fields on keys, and what follows from them."""
-
-    key: ClassVar[str] = "6"
-    title: ClassVar[str] = "Budget"
 
     def draw(self, scene: Scene) -> Picture:
         """Draw the shape that is looked at; at first it is the open model's."""

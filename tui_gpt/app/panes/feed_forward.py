@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
 from tui_gpt.app.place import Place
-from tui_gpt.app.questions import FeedForwardOf
+from tui_gpt.app.questions import GoOn, Question
+from tui_gpt.records.trace import Trace
+
+if TYPE_CHECKING:
+    from tui_gpt.records.feed_forward import FeedForward
+    from tui_gpt.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForwardOf(Question["FeedForward"]):
+    """All hidden units of a block."""
+
+    layer: int
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> FeedForward:
+        """Read the block's hidden units; see `Question.answer`."""
+        from tui_gpt.analysis.feed_forward import feed_forward
+
+        return feed_forward(trace, self.layer)
 
 
 class FeedForwardPane:
     """Which hidden units fire for which token."""
-
-    key: ClassVar[str] = "3"
-    title: ClassVar[str] = "FFN"
 
     def __init__(self) -> None:
         self._top = self._left = 0

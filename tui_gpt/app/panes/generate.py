@@ -35,6 +35,13 @@ class CompanionOf(Question[Companion]):
     beside: str
     prompt: str
 
+    def arrived(self, place: Place, answer: object) -> Place:
+        """Let the second model start, if it is still wanted."""
+        writing = writing_of(place)
+        if not isinstance(answer, Companion) or self.beside != writing.beside or writing.other:
+            return place
+        return replace(place, writing=_joined(writing, answer))
+
     def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Companion:
         """Find the model; see `Question.answer`."""
         other = _session(session, self.beside)
@@ -51,6 +58,13 @@ class StepOf(Question[GenerationStep]):
     number: int
     sampling: Sampling
     cache: bool
+
+    kept: ClassVar[bool] = False  # the text itself keeps its steps
+
+    def arrived(self, place: Place, answer: object) -> Place:
+        """Put the step, or why there is none, into the text it belongs to."""
+        writing = writing_of(place)
+        return replace(place, writing=writing.taken(self.ids, self.beside, answer))
 
     def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> GenerationStep:
         """Take the step; see `Question.answer`."""
@@ -90,13 +104,10 @@ class CheckOf(Question[CacheCheck]):
 class GeneratePane:
     """A text that grows, forward and back."""
 
-    key: ClassVar[str] = "7"
-    title: ClassVar[str] = "Generate"
-
     def draw(self, scene: Scene) -> Picture:
         """Draw the step of the place, and ask for it where it is not there."""
         if not scene.answers.ready:
-            return waiting(scene, self.title, "")
+            return waiting(scene, "Generate", "")
         from tui_gpt.views.generate_pane import Sheet, generate_pane, generate_reading  # numpy
 
         run, writing = scene.place.run, writing_of(scene.place)
@@ -200,18 +211,6 @@ def with_candidate(place: Place) -> Place:
     listed = listed_candidates(step)
     walk = writing.walk.choose(listed[min(writing.choice, len(listed) - 1)])
     return replace(place, writing=replace(writing, walk=walk, choice=None, running=False))
-
-
-def answered(place: Place, question: object, answer: object) -> Place:
-    """Put what was computed into the text, where it belongs to it."""
-    writing = writing_of(place)
-    if isinstance(question, CompanionOf) and isinstance(answer, Companion):
-        if question.beside == writing.beside and writing.other is None:
-            return replace(place, writing=_joined(writing, answer))
-    elif isinstance(question, StepOf):
-        taken = writing.taken(question.ids, question.beside, answer)
-        return replace(place, writing=taken)
-    return place
 
 
 def _joined(writing: Writing, companion: Companion) -> Writing:

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
 from tui_gpt.app.place import Place
-from tui_gpt.app.questions import OutputOf
+from tui_gpt.app.questions import GoOn, Question
+from tui_gpt.records.tokens import Token
+from tui_gpt.records.trace import Trace
+
+if TYPE_CHECKING:
+    from tui_gpt.records.output import Output
+    from tui_gpt.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOf(Question["Output"]):
+    """What one position proposes as the next token."""
+
+    position: int
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Output:
+        """Rank the vocabulary; see `Question.answer`."""
+        from tui_gpt.analysis.output import output
+
+        return output(trace, self.position, token_of(session))
+
+
+def token_of(session: Session | None) -> Callable[[int], Token]:
+    """Give the tokens' texts where the model is at hand, their ids alone where it is not."""
+    return session.token if session is not None else lambda token_id: Token(token_id, b"")
 
 
 class OutputPane:
     """Logits and probabilities of one position, best first."""
-
-    key: ClassVar[str] = "5"
-    title: ClassVar[str] = "Output"
 
     def __init__(self) -> None:
         self._count = 1
@@ -26,7 +48,7 @@ class OutputPane:
         question = OutputOf(place.position)
         record = scene.ask(question)
         if record is None:
-            return waiting(scene, self.title, scene.reason(question))
+            return waiting(scene, "Output", scene.reason(question))
         from tui_gpt.views.output_pane import output_pane, output_reading
 
         self._count = len(record.ranking.best) if record.ranking is not None else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from rich.segment import Segment
 
@@ -59,10 +59,6 @@ class Picture:
 
 class Pane(Protocol):
     """One way to look at a run. It keeps where it is scrolled to, and nothing else."""
-
-    key: ClassVar[str]
-    """The digit that shows it."""
-    title: ClassVar[str]
 
     def draw(self, scene: Scene) -> Picture:
         """Draw the place; what is not known yet, or missing with its reason, has no digit."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 from rich.segment import Segment
 
@@ -30,9 +29,6 @@ _TALL = 34
 
 class PipelinePane:
     """The stage list left, one stage right."""
-
-    key: ClassVar[str] = "1"
-    title: ClassVar[str] = "Pipeline"
 
     def __init__(self) -> None:
         self._run: Run | None = None

@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
 from tui_gpt.app.place import Place
-from tui_gpt.app.questions import IdentitiesOf, LensOf, StreamOf
+from tui_gpt.app.questions import GoOn, Question, model_of
+from tui_gpt.records.trace import Trace
+
+if TYPE_CHECKING:
+    from tui_gpt.records.identities import Identities
+    from tui_gpt.records.lens import Lens
+    from tui_gpt.records.stream import Stream
+    from tui_gpt.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOf(Question["Stream"]):
+    """The residual stream by depth."""
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Stream:
+        """Read every block once; see `Question.answer`."""
+        from tui_gpt.analysis.stream import stream
+
+        return stream(trace, go_on=go_on)
+
+
+@dataclass(frozen=True, slots=True)
+class LensOf(Question["Lens"]):
+    """What the model would answer after each sub-layer, at one position."""
+
+    position: int
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Lens:
+        """Read every block once; see `Question.answer`."""
+        return model_of(session).lens(trace, self.position, go_on=go_on)
+
+
+@dataclass(frozen=True, slots=True)
+class IdentitiesOf(Question["Identities"]):
+    """Whether each stage is its operation on the stages it reads."""
+
+    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Identities:
+        """Run every operation again; see `Question.answer`."""
+        return model_of(session).identities(trace, go_on=go_on)
 
 
 class StreamPane:
     """What every sub-layer adds, and what the model would answer there."""
-
-    key: ClassVar[str] = "4"
-    title: ClassVar[str] = "Stream"
 
     def draw(self, scene: Scene) -> Picture:
         """Draw the stream at the position of the place."""
         place = scene.place
         record = scene.ask(StreamOf())
         if record is None:
-            return waiting(scene, self.title, scene.reason(StreamOf()))
+            return waiting(scene, "Stream", scene.reason(StreamOf()))
         lens = scene.ask(LensOf(place.position))
         identities = scene.ask(IdentitiesOf())
         from tui_gpt.views.stream_pane import stream_pane, stream_reading  # numpy
