@@ -95,7 +95,8 @@ def find_model(name: str) -> ModelSource:
             raise UnknownModel(
                 f"no model {name!r}: give {' or '.join(BUNDLED_MODELS)}, the path of a folder or "
                 f"file with weights, the name of a model in the local Hugging Face cache, or "
-                f"{PREFIX}PRESET; nothing is downloaded but by `tui-gpt download NAME`"
+                f"{PREFIX}PRESET; there is no such file or folder, and nothing is downloaded "
+                "but by `tui-gpt download`"
             )
         return _folder(cached, name)
     path, mode = found

@@ -47,7 +47,8 @@ class Run:
     @property
     def is_ids_only(self) -> bool:
         """True where the model has no vocabulary; the prompt is its ids with commas between."""
-        return not any(token.bytes or token.unused for token in self.tokens)
+        named = (token for token in self.tokens if token.bytes or token.unused)
+        return bool(self.tokens) and next(named, None) is None
 
 
 @dataclass(frozen=True, slots=True)
