@@ -10,7 +10,7 @@ from terminal import CTRL_G, DOWN, ENTER, EXPLORER, Terminal
 
 _STATUS = re.compile(
     r"(recorded run|recorded . loading torch\S*|loading torch to run it\S*|computed here"
-    r"|running\S*)\s*$"
+    r"|running\S*|checking \d+ of \d+ tensors\S*)\s*$"
 )
 """The words of the status line."""
 

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_gpt.analysis.generation import Stepper
+    from tui_gpt.model.checkpoint import LoadedWeights
     from tui_gpt.model.gpt import GPT
     from tui_gpt.records.explanation import Explanation
     from tui_gpt.records.identities import Identities
     from tui_gpt.records.lens import Lens
+    from tui_gpt.records.loader_report import LoaderReport
     from tui_gpt.records.output import Output
     from tui_gpt.records.recording import Recording
     from tui_gpt.records.stream import Stream
@@ -49,7 +51,7 @@ class Session:
 
     def __init__(self, source: ModelSource) -> None:
         self.source = source
-        self._model: GPT | None = None
+        self._read: LoadedWeights | None = None
         self._loading = Lock()
         self._steppers: dict[int, Stepper] = {}
         self._beside: dict[str, Session] = {}
@@ -155,17 +157,31 @@ class Session:
         said = "the ids of the prompt before are not all in this vocabulary: it starts from id 0"
         return replace(started, notices=(*started.notices, said))
 
-    def load(self) -> None:
+    def load(self, checking: Callable[[int, int], None] = lambda done, count: None) -> None:
         """Import torch and read the weights, unless that is done.
+
+        Args:
+            checking: Told before each tensor how many are read and how many there are; what it
+                raises ends the reading, and nothing of it is kept.
 
         Raises:
             DamagedModel: The weight file is not whole or not of this config.
         """
-        from tui_gpt.model.checkpoint import load_weights
+        from tui_gpt.model.checkpoint import read_weights
 
         with self._loading:  # a preload and a first question may meet here
-            if self._model is None:
-                self._model = load_weights(self.source)
+            if self._read is None:
+                self._read = read_weights(self.source, checking)
+
+    def report(
+        self, checking: Callable[[int, int], None] = lambda done, count: None
+    ) -> LoaderReport:
+        """Say which tensor of which file became which parameter; see `load`."""
+        from tui_gpt.model.report import report_of
+
+        self.load(checking)
+        assert self._read is not None
+        return report_of(self.source, self._read)
 
     def trace(self, run: Run, *, go_on: Callable[[], None] = lambda: None) -> Trace:
         """Run the model over a prepared prompt.
@@ -319,8 +335,8 @@ class Session:
 
     def _loaded(self) -> GPT:
         self.load()
-        assert self._model is not None
-        return self._model
+        assert self._read is not None
+        return self._read.model
 
     def _lay_out(
         self, ids: list[int], text: str | None, crop: bool, slide: bool, notices: tuple[str, ...]

@@ -147,6 +147,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("last", ("end", "G"), "last", "Go to the last stage, or the row's last cell."),
     Action("page_up", ("pageup",), "page", "Go up by a screenful."),
     Action("page_down", ("pagedown",), "page", "Go down by a screenful."),
+    Action("inspect", ("i",), "files", "Show how the model's files were read.", footer=False),
+    Action("cancel", ("ctrl+g",), "cancel", "Stop loading and computing.", footer=False),
     Action("redraw", ("ctrl+l",), "redraw", "Draw the whole screen again.", footer=False),
     Action("help", ("question_mark",), "help", "Show every key and how to read the picture."),
     Action("quit", ("q", "ctrl+c"), "quit", "Leave; work in progress is dropped at once."),
@@ -174,6 +176,7 @@ _KEY_NAMES = {
     "pageup": "PgUp",
     "pagedown": "PgDn",
     "ctrl+c": "Ctrl+C",
+    "ctrl+g": "Ctrl+G",
     "ctrl+l": "Ctrl+L",
 }
 

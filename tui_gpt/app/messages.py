@@ -11,6 +11,7 @@ from tui_gpt.records.trace import Run, Trace
 
 if TYPE_CHECKING:
     from tui_gpt.app.questions import Question
+    from tui_gpt.records.loader_report import LoaderReport
     from tui_gpt.session import Session
 
 
@@ -56,6 +57,27 @@ class Answered(Message):
     def __init__(self, trace: Trace, question: Question[object], answer: object) -> None:
         self.trace = trace
         self.question = question
+        self.answer = answer
+        super().__init__()
+
+
+class Checking(Message):
+    """Weights are being read."""
+
+    def __init__(self, done: int, count: int) -> None:
+        self.done = done
+        self.count = count
+        super().__init__()
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest counts."""
+        return isinstance(message, Checking)
+
+
+class Inspected(Message):
+    """How a model's files were read, or the error that says why they cannot be."""
+
+    def __init__(self, answer: LoaderReport | TuiGPTError) -> None:
         self.answer = answer
         super().__init__()
 

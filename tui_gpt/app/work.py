@@ -1,14 +1,16 @@
 """The jobs of the background threads: what is computed, and which message tells of it.
 
-Three lanes, so that no kind of work waits for another: prompts (cutting text into tokens,
-finding models), runs (importing torch, loading weights, forward passes) and answers (what
-the panes ask about a run). The modules that need numpy or torch are imported inside the jobs.
+Four lanes, so that no kind of work waits for another: prompts (cutting text into tokens,
+finding models), runs (importing torch, loading weights, forward passes), answers (what the panes
+ask about a run) and reports (how a model's files were read). The modules that need numpy or torch
+are imported inside the jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -16,6 +18,8 @@ from textual.message import Message
 from tui_gpt.app.background import Lane
 from tui_gpt.app.messages import (
     Answered,
+    Checking,
+    Inspected,
     ModelLoaded,
     Refused,
     RunPrepared,
@@ -27,7 +31,11 @@ from tui_gpt.errors import TuiGPTError
 from tui_gpt.records.trace import Run, Trace
 
 if TYPE_CHECKING:
+    from tui_gpt.records.loader_report import LoaderReport
     from tui_gpt.session import Session
+
+_PAUSE = 0.1
+"""Seconds between two words about the reading of weights."""
 
 
 class Work:
@@ -45,6 +53,7 @@ class Work:
         self._prompts = Lane("prompts")
         self._runs = Lane("runs")
         self._answers = Lane("answers")
+        self._reports = Lane("reports")
 
     def prepare(self, session: Session, typed: str, *, crop: bool) -> None:
         """Cut a prompt into tokens: RunPrepared or Refused."""
@@ -92,6 +101,7 @@ class Work:
                     return
                 use_threads(self._n_threads)
                 go_on()
+                session.load(_checking(go_on, self._post))
                 trace = session.trace(run, go_on=go_on)
             except TuiGPTError as error:
                 go_on()
@@ -121,20 +131,46 @@ class Work:
 
         def job(go_on: Callable[[], None]) -> None:
             # What the keys p, m and ? open comes first: it is small, and it is asked for sooner.
-            from tui_gpt.app import help, model_chooser, prompt_editor  # noqa: F401
+            from tui_gpt.app import help, inspection, model_chooser, prompt_editor  # noqa: F401
             from tui_gpt.session import use_threads
 
             go_on()
             use_threads(self._n_threads)
             go_on()
             try:
-                session.load()
+                session.load(_checking(go_on, self._post))
             except TuiGPTError:
                 return  # said when it is needed: the recording on the screen is still good
             go_on()
             self._post(ModelLoaded(session))
 
         self._runs.submit(job)
+
+    def cancel_run(self) -> None:
+        """Stop the run that is being loaded or computed; no message will tell of it."""
+        self._runs.cancel()
+
+    def inspect(self, session: Session, post: Callable[[Message], object]) -> None:
+        """Tell a screen how a model's files were read: Checking, and in the end Inspected."""
+
+        def job(go_on: Callable[[], None]) -> None:
+            from tui_gpt.session import use_threads
+
+            answer: LoaderReport | TuiGPTError
+            try:
+                use_threads(self._n_threads)
+                go_on()
+                answer = session.report(_checking(go_on, post))
+            except TuiGPTError as error:
+                answer = error
+            go_on()
+            post(Inspected(answer))
+
+        self._reports.submit(job)
+
+    def cancel_inspection(self) -> None:
+        """Stop reading for a report that nobody waits for."""
+        self._reports.cancel()
 
     def ask(
         self, trace: Trace, session: Session | None, questions: tuple[Question[object], ...]
@@ -160,3 +196,19 @@ def _open(path: Path) -> Trace:
     from tui_gpt.records.recording import Recording
 
     return Recording(path)
+
+
+def _checking(
+    go_on: Callable[[], None], post: Callable[[Message], object]
+) -> Callable[[int, int], None]:
+    """Make what a reader of weights calls: it can be stopped, and tells ten times a second."""
+    last = monotonic()
+
+    def checking(done: int, count: int) -> None:
+        nonlocal last
+        go_on()
+        if monotonic() - last >= _PAUSE:
+            last = monotonic()
+            post(Checking(done, count))
+
+    return checking

@@ -7,8 +7,10 @@ tells it from others.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich.cells import cell_len
+from rich.style import Style
 from rich.text import Text
 
 from tui_gpt.records.loader_report import COMPUTED_IN, LoaderReport, SkippedRow, TensorRow
@@ -27,21 +29,34 @@ _TURNED_WORDS = (
 _SMALLEST_NAME = 12
 
 
-def report_lines(report: LoaderReport, width: int, glyphs: Glyphs) -> Iterator[Text]:
+@dataclass(frozen=True, slots=True)
+class ReportStyles:
+    """How the parts of a report are set off; by default in the terminal's own colours."""
+
+    heading: Style | str = HEADING
+    faint: Style | str = FAINT
+    notice: Style | str = NOTICE
+
+
+def report_lines(
+    report: LoaderReport, width: int, glyphs: Glyphs, styles: ReportStyles | None = None
+) -> Iterator[Text]:
     """Show the whole report.
 
     Args:
         report: The record.
         width: Cells of a line, 40 or more.
         glyphs: What the terminal can show.
+        styles: For a screen with a background of its own.
     """
+    styles = styles or ReportStyles()
 
-    def words(text: str, style: str = "", indent: str = "") -> Iterator[Text]:
+    def words(text: str, style: Style | str = "", indent: str = "") -> Iterator[Text]:
         for line in wrapped(spoken(harmless(text), glyphs), width - len(indent)):
             yield Text(indent + line, style)
 
     model, config = report.model, report.model.config
-    yield from words(model.name, HEADING)
+    yield from words(model.name, styles.heading)
     head = "tied to the token table" if report.tied else "of its own"
     stored = ", ".join(report.dtypes)
     yield from words(
@@ -52,33 +67,35 @@ def report_lines(report: LoaderReport, width: int, glyphs: Glyphs) -> Iterator[T
     yield from words(f"stored as {stored}, computed in {COMPUTED_IN}")
     yield from words(f"tokenizer: {report.tokenizer}")
     yield Text()
-    yield from words(f"{counted(len(report.files), 'file')} read", HEADING)
+    yield from words(f"{counted(len(report.files), 'file')} read", styles.heading)
     for path in report.files:
         yield from words(path, indent="  ")
     if report.notices:
         yield Text()
         for notice in report.notices:
-            yield from words(notice, NOTICE, indent="  ")
+            yield from words(notice, styles.notice, indent="  ")
     yield Text()
     keys = len({row.key for row in report.tensors if row.key is not None})
     if not keys:
-        yield from words(f"{counted(len(report.tensors), 'tensor')}, drawn from a seed", HEADING)
+        yield from words(
+            f"{counted(len(report.tensors), 'tensor')}, drawn from a seed", styles.heading
+        )
     else:
         made = counted(len(report.tensors), "parameter tensor")
-        yield from words(f"{counted(keys, 'tensor')} → {made}", HEADING)
+        yield from words(f"{counted(keys, 'tensor')} → {made}", styles.heading)
     if any(row.transposed for row in report.tensors):
-        yield from words(f"{_TURNED} {_TURNED_WORDS}", FAINT)
+        yield from words(f"{_TURNED} {_TURNED_WORDS}", styles.faint)
     for prefix in sorted({row.prefix for row in report.tensors if row.prefix}):
-        yield from words(f"each key without {prefix}", FAINT)
-    yield from _table(report, width, glyphs)
+        yield from words(f"each key without {prefix}", styles.faint)
+    yield from _table(report, width, glyphs, styles.faint)
     if report.skipped:
         yield Text()
-        yield from words(f"{counted(len(report.skipped), 'tensor')} left out", HEADING)
+        yield from words(f"{counted(len(report.skipped), 'tensor')} left out", styles.heading)
         for row in report.skipped:
             yield from words(_left_out(row), indent="  ")
 
 
-def _table(report: LoaderReport, width: int, glyphs: Glyphs) -> Iterator[Text]:
+def _table(report: LoaderReport, width: int, glyphs: Glyphs, faint: Style | str) -> Iterator[Text]:
     """Write one line a parameter, and below it what does not fit."""
     rows = report.tensors
     keys = [harmless((row.key or row.parameter).removeprefix(row.prefix), glyphs) for row in rows]
@@ -91,7 +108,7 @@ def _table(report: LoaderReport, width: int, glyphs: Glyphs) -> Iterator[Text]:
         if mixed:
             became = f"  {row.dtype}{became}"
         line = Text.assemble(
-            fit(key, names, glyphs, keep_end=cell_len(key) > names), (f" {shape:>{room}}", FAINT)
+            fit(key, names, glyphs, keep_end=cell_len(key) > names), (f" {shape:>{room}}", faint)
         )
         remark = spoken(harmless(row.remark if row.key is not None else ""), glyphs)
         rest = f"{became}  {remark}" if remark else became
