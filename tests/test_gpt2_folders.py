@@ -32,7 +32,8 @@ from foreign import (
 from test_checkpoints import LFS_POINTER, refusal, without_privileges
 
 from tui_gpt.model.checkpoint import find_model, load_weights
-from tui_gpt.session import Session
+from tui_gpt.records.recording import Recording
+from tui_gpt.session import Session, recorded_session
 
 CLOSE = dict(rtol=0, atol=2e-5)
 """Float32 against float64, on logits of a few units."""
@@ -449,6 +450,33 @@ def test_added_tokens_have_rows_of_their_own(tmp_path: Path) -> None:
     assert find_model(str(folder)).n_parameters == TIED + 3 * 8
     write_config(folder)
     assert "wte.weight is (14, 8) but the config asks for (11, 8)" in refusal(folder)
+
+
+def test_only_character_models_are_checked_against_a_text(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "gpt2")
+    (tmp_path / "text").write_text("To be")
+    outcome = command("train", "--check", str(tmp_path / "text"), str(folder))
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "--check is for character models" in outcome.err
+
+
+def test_every_number_of_a_folder_can_be_explained(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "gpt2")
+    for stage, cell in (("blocks.1.k", "1,2,3"), ("blocks.0.mlp_out", "2,7"), ("logits", "2,10")):
+        given = ("trace", "-m", str(folder), "--ids", "1,2,3", "--stage", stage, "--explain", cell)
+        said = command(*given, "--format", "json").json["explain"]
+        assert said["value"] == pytest.approx(said["value_float64"], abs=1e-5)
+
+
+def test_a_recording_of_one_leads_back_to_it(tmp_path: Path) -> None:
+    folder = write_shards(tmp_path / "gpt2", gpt2_state())
+    file = tmp_path / "pass.safetensors"
+    assert command("trace", "-m", str(folder), "--ids", "1,2", "-o", str(file)).code == 0
+    session = recorded_session(Recording(file))
+    assert session is not None
+    assert session.source.path == folder
+    write_config(folder, activation_function="relu")  # the same weights, another model
+    assert recorded_session(Recording(file)) is None
 
 
 def test_a_bin_file_is_read_like_any_other(tmp_path: Path) -> None:

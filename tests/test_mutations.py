@@ -11,6 +11,7 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -261,6 +262,31 @@ def test_a_header_of_a_gigabyte_is_not_read(file: Path) -> None:
         opened.write(struct.pack("<Q", 2**30))
         opened.truncate(2**31)
     assert "header of 1073741824 bytes; more than" in refusal(file)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_weights_that_do_not_fit_into_memory_are_not_touched(
+    file: Path, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = SimpleNamespace(read_text=lambda: "MemAvailable:  1000000 kB\n")
+    monkeypatch.setattr("tui_gpt.model.room.Path", lambda _: told)
+    header, _ = split(file)  # a sparse file: no disk is used
+    rows, end = 2**26, 0
+    header["wte.weight"]["shape"] = [rows, 8]
+    if again:
+        header["lm_head.weight"] = {"dtype": "F32", "shape": [rows, 8]}
+    for entry in header.values():
+        size = 4 * int(np.prod(entry["shape"]))
+        entry["data_offsets"] = [end, end + size]
+        end += size
+    join(file, header, b"")
+    with file.open("r+b") as opened:
+        opened.truncate(opened.seek(0, 2) + end)
+    config = json.loads((file.parent / "config.json").read_text())
+    (file.parent / "config.json").write_text(json.dumps({**config, "vocab_size": rows}))
+    outcome = command("trace", "-m", str(file.parent), "--ids", "1")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "needs 2.1 GB for its weights and 1.0 GB are free" in outcome.err
 
 
 def test_shards_that_changed_names_are_refused(tmp_path: Path) -> None:

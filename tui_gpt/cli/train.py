@@ -233,15 +233,18 @@ def _check(text_file: Path, folder: Path, common: Globals) -> None:
     if source.recipe is not None:
         raise UsageError(f"{source.name} learnt nothing that could be checked")
 
+    from tui_gpt.model.tokenizer import CharacterTokenizer
+
+    tokenizer = source.tokenizer
+    if not isinstance(tokenizer, CharacterTokenizer):
+        raise UsageError(f"{folder} reads no single characters; --check is for character models")
+
     import torch
 
     from tui_gpt.model import train as training
     from tui_gpt.model.checkpoint import load_weights
-    from tui_gpt.model.tokenizer import CharacterTokenizer
 
     torch.set_num_threads(common.n_threads)
-    tokenizer = source.tokenizer
-    assert isinstance(tokenizer, CharacterTokenizer)  # of every folder that has weights
     text = training.read_text(text_file, source.config.block_size, tokenizer)
     measured, recorded = training.check(source, load_weights(source), text)
     card = "not on its card" if recorded is None else f"{recorded:.4f} on its card"

@@ -15,6 +15,7 @@ from tui_gpt.model.gpt2_config import ForeignConfig, read_gpt2_config, read_nano
 from tui_gpt.model.gpt2_names import HEAD, TABLE, Layout, by_name, place
 from tui_gpt.model.headers import TensorEntry
 from tui_gpt.model.pickles import entries_of, load_state
+from tui_gpt.model.room import check_memory
 from tui_gpt.model.sources import CONFIG, ModelSource
 from tui_gpt.model.tokenizer import IdsOnly
 from tui_gpt.model.vocabulary import folder_tokenizer
@@ -65,6 +66,7 @@ def _foreign(
         remarks.insert(0, f"{CONFIG} calls the model {foreign.name}")
     place(entries, config, layout, files.named)
     if config.tied and HEAD in entries:
+        check_memory(name, 4 * count_parameters(config))  # before two large tensors are read
         if _same_numbers(entries[HEAD], entries[TABLE], files):
             remarks.append(f"{HEAD} repeats {TABLE}: they are one, and counted once")
         else:

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING
 from tui_gpt.errors import DamagedModel
 from tui_gpt.files import regular_size
 from tui_gpt.model.headers import TensorEntry, refuse_pointer
+from tui_gpt.model.room import check_memory
 
 if TYPE_CHECKING:
     import torch
@@ -80,6 +81,8 @@ def entries_of(path: Path, tensors: Mapping[str, torch.Tensor]) -> tuple[TensorE
 def _load(path: Path) -> object:
     """Let torch load what was looked at first."""
     zipped = _inspect(path)
+    if not zipped:
+        check_memory(str(path), path.stat().st_size)  # the old form is read as a whole
 
     import torch
 
