@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui_gpt.app.actions import ACTIONS, KEPT, hints
+from tui_gpt.app.actions import KEPT, hints
+from tui_gpt.app.bindings import bindings
 from tui_gpt.app.dialog import Dialog, with_keys
 from tui_gpt.app.lines import Lines
 from tui_gpt.app.messages import (
@@ -34,7 +35,7 @@ from tui_gpt.app.panes import PANES
 from tui_gpt.app.panes.pane import Pane, Scene
 from tui_gpt.app.place import Place, at_largest
 from tui_gpt.app.questions import Answers, Broken, BrokenOf, ExplanationOf, Shown
-from tui_gpt.app.status import going_on
+from tui_gpt.app.status import going_on, standing
 from tui_gpt.app.work import Work
 from tui_gpt.errors import TuiGPTError
 from tui_gpt.records.stages import find_stage
@@ -62,24 +63,7 @@ _JUMPS = 100
 class MainScreen(Screen[None]):
     """The panes and the lines around them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(
-                ",".join(action.keys),
-                f"go('{action.id}')" if action.id in MOVES else action.id,
-                show=False,
-                priority=True,
-            )
-            for action in ACTIONS
-            if not action.is_arrow and action.id != "pane"
-        ),
-        *(Binding(pane.key, f"pane('{pane.key}')", show=False, priority=True) for pane in PANES),
-        # What the arrow keys mean depends on where they are; the pane knows.
-        Binding("up,k", "move(-1, 0)", show=False, priority=True),
-        Binding("down,j", "move(1, 0)", show=False, priority=True),
-        Binding("left", "move(0, -1)", show=False, priority=True),
-        Binding("right", "move(0, 1)", show=False, priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings()
     DEFAULT_CSS = """
     MainScreen { layout: vertical; }
     MainScreen > Lines { height: 1; }
@@ -385,13 +369,8 @@ class MainScreen(Screen[None]):
 
     @property
     def _notices(self) -> tuple[str, ...]:
-        """What must be in sight as long as this run is: what was done to the prompt, and NaN."""
-        broken = self._answers.get(BrokenOf())
-        if broken is None or broken.first is None:
-            return self.place.run.notices
-        first = broken.first
-        where = f"{first.stage.id}[{', '.join(str(i) for i in first.index)}]"
-        return (f"not finite: {where} is the first such number", *self.place.run.notices)
+        """What must be in sight as long as this run is."""
+        return standing(self.place.run, self._answers.get(BrokenOf()))
 
     def _draw_status(self) -> None:
         """Draw the panes' names, and what is going on; a problem takes the names' place."""

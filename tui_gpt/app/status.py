@@ -1,8 +1,10 @@
-"""What is going on, in a few quiet words at the end of the line that is read."""
+"""What is said beside the numbers: what is going on, and what stays in sight with a run."""
 
 from __future__ import annotations
 
 from tui_gpt.app.messages import Checking
+from tui_gpt.app.questions import Broken
+from tui_gpt.records.trace import Run
 
 
 def going_on(
@@ -26,3 +28,16 @@ def going_on(
     if loads:
         return "recorded · loading torch…"
     return "recorded run" if recorded else "computed here"
+
+
+def standing(run: Run, broken: Broken | None) -> tuple[str, ...]:
+    """List what must be in sight with a run: what was done to its prompt, and the first NaN.
+
+    Args:
+        run: The run on the screen.
+        broken: Where the first number is that is none; None while that is not known.
+    """
+    if broken is None or broken.first is None:
+        return run.notices
+    where = f"{broken.first.stage.id}[{', '.join(str(i) for i in broken.first.index)}]"
+    return (f"not finite: {where} is the first such number", *run.notices)
