@@ -32,7 +32,7 @@ _TITLES: dict[ActivationName, str] = {
     "v": "values",
     "attn_scores": "attention scores",
     "pattern": "attention pattern",
-    "z": "values mixed by head",
+    "z": "mixed values",
     "attn_out": "attention output",
     "resid_mid": "stream after attention",
     "ln_2": "LayerNorm 2",
