@@ -59,8 +59,9 @@ def _run(opening: object, common: Globals) -> NoReturn:
     from tui_gpt.app.opening import Opening
 
     assert isinstance(opening, Opening)
-    app = ExplorerApp(opening, common.profile(), common.n_threads)
-    app.run(mouse=False)
+    profile = common.profile()
+    app = ExplorerApp(opening, profile, common.n_threads)
+    app.run(mouse=profile.mouse)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):
             stream.flush()

@@ -23,9 +23,10 @@ from tui_gpt.views.heatmap import frame_for, heatmap_rows, legend
 from tui_gpt.views.matrix import Mask, Matrix, matrix_of
 from tui_gpt.views.numbers import short
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import Row, blank_rows, fitted, padded, spread, width_of
+from tui_gpt.views.rows import Row, blank_rows, fitted, padded, width_of
 from tui_gpt.views.sentence import at_position, flowing, gauge, percent
 from tui_gpt.views.small_heads import head_name, small_heads, tiling
+from tui_gpt.views.stage_text import title_row
 from tui_gpt.views.text import spoken
 from tui_gpt.views.window import finished, has_halves, reason_rows, window
 
@@ -177,16 +178,11 @@ def _heading(
     stage = record.scores.stage if show_scores else record.pattern.stage
     what = "scores" if show_scores else "pattern"
     block = f"Block {record.layer + 1} of {config.n_layer} · " if width >= _WIDE else ""
-    title = spoken(f" {block}attention {what}", glyphs)
-    formula = spoken(f"  {stage.formula}", glyphs)
     right: Row = [
         Segment(f" {head_name(record.layer, head)}", palette.accent),
         Segment(spoken(f" · head {head + 1} of {config.n_head} ", glyphs), palette.plain),
     ]
-    heading: Row = [Segment(title, palette.strong)]
-    if len(title) + len(formula) + width_of(right) <= width:
-        heading.append(Segment(formula, palette.faint))
-    return spread(heading, right, width, palette.plain)
+    return title_row(f" {block}attention {what}", stage, right, width, palette)
 
 
 def _heads(

@@ -22,8 +22,9 @@ from tui_gpt.views.heatmap import frame_for, heatmap_rows, legend
 from tui_gpt.views.matrix import matrix_of
 from tui_gpt.views.numbers import short
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import Row, fitted, padded, spread, width_of
+from tui_gpt.views.rows import Row, fitted, padded, width_of
 from tui_gpt.views.sentence import at_position, percent
+from tui_gpt.views.stage_text import title_row
 from tui_gpt.views.text import spoken
 from tui_gpt.views.unit_lists import firing_tokens, firing_units
 from tui_gpt.views.window import finished, has_halves, reason_rows, window
@@ -105,18 +106,12 @@ def _heading(
 ) -> Row:
     """Say which block it is, what the activation computes, and which unit is chosen."""
     glyphs = palette.profile.glyphs
-    title = spoken(f" Block {record.layer + 1} of {config.n_layer} · feed-forward", glyphs)
-    if width < _WIDE:
-        title = " feed-forward"
-    formula = spoken(f"  {record.post.stage.formula}", glyphs)
+    block = f"Block {record.layer + 1} of {config.n_layer} · " if width >= _WIDE else ""
     right: Row = [
         Segment(f" L{record.layer} unit {unit}", palette.accent),
         Segment(spoken(f" · 0…{record.n_units - 1} ", glyphs), palette.plain),
     ]
-    heading: Row = [Segment(title, palette.strong)]
-    if len(title) + len(formula) + width_of(right) <= width:
-        heading.append(Segment(formula, palette.faint))
-    return spread(heading, right, width, palette.plain)
+    return title_row(f" {block}feed-forward", record.post.stage, right, width, palette)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from tui_gpt.views.numbers import counted
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, padded
 from tui_gpt.views.stage_text import wrapped
-from tui_gpt.views.text import fit, harmless, spoken
+from tui_gpt.views.text import fit, formula, harmless, spoken
 
 _PLACE = 21
 """Cells of a stage's name in the list: `attn_scores, block 12`."""
@@ -85,7 +85,7 @@ def _line(identity: Identity, words: int, width: int, palette: Palette) -> Row:
     if identity.error is None:
         reason = spoken(f"missing: {harmless(identity.unchecked)}", glyphs)
         return padded([*row, Segment(fit(reason, words + _ERRORS, glyphs), style)], width, style)
-    claim = spoken(identity.claim.replace("equals its operation: ", "= "), glyphs)
+    claim = formula(identity.claim.replace("equals its operation: ", "= "), glyphs)
     numbers = f"{_error(identity.error)} / {_error(identity.tolerance)}"
     if identity.error == 0:
         numbers = "exact"

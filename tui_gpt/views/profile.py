@@ -21,7 +21,8 @@ class TerminalProfile:
     width: int = 80
     """Cells, when the program started."""
     height: int = 24
-    mouse: bool = True
+    mouse: bool = False
+    """Taken from the terminal; otherwise people select and copy as usual."""
 
     @property
     def ascii(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.segment import Segment
 
 from tui_gpt.config import GPTConfig
@@ -90,7 +91,7 @@ def heading(
     shape = f"({', '.join(str(size) for size in stage.shape)})"
     axes = times.join(AXIS_WORDS[axis] for axis in stage.axes)
     rows = [spread([Segment(title, palette.strong)], right, width, plain)]
-    operation, shape = spoken(stage.operation, glyphs), f"{shape} {axes}"
+    operation, shape = formula(stage.operation, glyphs), f"{shape} {axes}"
     if len(operation) + 2 + len(shape) <= width:
         rows.append(spread([Segment(operation, plain)], [Segment(shape, plain)], width, plain))
         lines = []
@@ -137,6 +138,20 @@ def parameter_heading(
         for text, style in lines
         for part in wrapped(spoken(text, glyphs), width)
     ]
+
+
+def title_row(title: str, stage: Stage, right: Row, width: int, palette: Palette) -> Row:
+    """Head a pane: its title, the stage's formula where there is room, and what is chosen.
+
+    Returns:
+        A row of exactly `width` cells.
+    """
+    glyphs = palette.profile.glyphs
+    said, how = spoken(title, glyphs), f"  {formula(stage.formula, glyphs)}"
+    left: Row = [Segment(said, palette.strong)]
+    if cell_len(said) + cell_len(how) + width_of(right) <= width:
+        left.append(Segment(how, palette.faint))
+    return spread(left, right, width, palette.plain)
 
 
 def legend_row(scale: Row, found: Statistics, width: int, palette: Palette) -> Row:

@@ -21,7 +21,7 @@ from tui_gpt.views.model_text import ACTIVATION_WORDS
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.profile import Glyphs, TerminalProfile
 from tui_gpt.views.stage_text import AXIS_WORDS
-from tui_gpt.views.text import fit, harmless, label, prompt_words, spoken
+from tui_gpt.views.text import fit, formula, harmless, label, prompt_words, spoken
 
 HEADING, FAINT, BAR, NOTICE = "bold", "dim", "cyan", "bold yellow"
 """Styles out of the terminal's own colours, since these lines stand on its own background."""
@@ -138,7 +138,7 @@ def _stage_rows(
     rows = [_cells(summary) for summary in summaries]
     total = ("in all", "", f"{run.model.n_parameters:,}", "", "", "", "")
     widths = [max(map(len, column)) for column in zip(_COLUMNS, total, *rows, strict=True)]
-    operations = [spoken(summary.stage.operation, glyphs) for summary in summaries]
+    operations = [formula(summary.stage.operation, glyphs) for summary in summaries]
     table = sum(widths) + len(_GAP) * len(widths)
     wide = table + max(map(cell_len, operations)) <= profile.width
     yield _line((*_COLUMNS, "operation" if wide else ""), widths, (FAINT,) * len(_COLUMNS))

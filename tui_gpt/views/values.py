@@ -49,7 +49,9 @@ def stage_heading(run: Run, summary: StageSummary, profile: TerminalProfile) -> 
     stage, glyphs = summary.stage, profile.glyphs
     yield from run_heading(run, profile)
     yield Text()
-    yield Text.assemble((stage.id, HEADING), spoken(f" · {stage.operation}", glyphs))
+    yield Text.assemble(
+        (stage.id, HEADING), spoken(" · ", glyphs) + formula(stage.operation, glyphs)
+    )
     yield from _field("formula", formula(stage.formula, profile.glyphs), profile)
     yield from _field("shape", f"{shape_of(stage.shape)}  {axes_of(stage)}", profile)
     for parameter in stage.parameters:
