@@ -13,10 +13,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import pytest
 import torch
 
+from tui_gpt.checkpoints.weights import save_model
 from tui_gpt.config import GPTConfig
-from tui_gpt.model.checkpoint import save_model
 from tui_gpt.model.gpt import GPT
-from tui_gpt.model.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 
 torch.set_num_threads(1)
 

@@ -16,7 +16,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from tui_gpt.model.checkpoint import find_model, load_weights
+from tui_gpt.checkpoints.weights import find_model, load_weights
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 

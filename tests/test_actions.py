@@ -20,8 +20,8 @@ from tui_gpt.app.actions import (
     key_name,
 )
 from tui_gpt.app.main_screen import MainScreen
-from tui_gpt.app.moves import MOVES
 from tui_gpt.app.panes import PANES
+from tui_gpt.app.place.moves import MOVES
 
 README = Path(__file__).parent.parent / "README.md"
 

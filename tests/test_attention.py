@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tui_gpt.analysis.attention import OVERVIEW, attention, entropy_of
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import UnknownStage
-from tui_gpt.records.attention import Attention, bins, pooled_by_largest
+from tui_gpt.records.analyses.attention import Attention, bins, pooled_by_largest
 from tui_gpt.records.stages import stage_id
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Trace

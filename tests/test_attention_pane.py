@@ -12,15 +12,15 @@ from rich.cells import cell_len
 
 from tui_gpt.analysis.attention import attention
 from tui_gpt.config import GPTConfig
-from tui_gpt.records.attention import Attention
+from tui_gpt.records.analyses.attention import Attention
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Run
-from tui_gpt.views.attention_pane import AttentionPanel, attention_pane
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.attention.pane import AttentionPanel, attention_pane
+from tui_gpt.views.panes.attention.small_heads import tiling
 from tui_gpt.views.profile import Colour, Glyphs, TerminalProfile
 from tui_gpt.views.rows import plain_text, width_of
 from tui_gpt.views.sentence import at_position, gauge, percent
-from tui_gpt.views.small_heads import tiling
 
 RUNGS: tuple[tuple[Colour, Glyphs], ...] = (
     ("truecolor", "unicode"),

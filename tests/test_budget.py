@@ -13,16 +13,23 @@ import pytest
 import torch
 from conftest import TINY, TINY_2017, tiny_gpt
 
+from tui_gpt.checkpoints.parameter_count import count_state_dict
+from tui_gpt.checkpoints.weights import find_model, load_weights
 from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.errors import ImpossibleShape
 from tui_gpt.files import BUNDLED_MODELS
-from tui_gpt.model.checkpoint import find_model, load_weights
 from tui_gpt.model.gpt import GPT
-from tui_gpt.model.tally import tally_of
-from tui_gpt.records import memory as memory_module
-from tui_gpt.records.budget import Budget, budget, inner_width, rounded, size_names, tally
-from tui_gpt.records.budget_json import budget_object, budget_text
-from tui_gpt.records.memory import all_shapes, largest, memory, shape_rows
+from tui_gpt.records.budget import memory as memory_module
+from tui_gpt.records.budget.counts import (
+    Budget,
+    budget,
+    inner_width,
+    rounded,
+    size_names,
+    state_dict,
+)
+from tui_gpt.records.budget.memory import all_shapes, largest, memory, shape_rows
+from tui_gpt.records.export.budget_json import budget_object, budget_text
 from tui_gpt.records.stages import count_parameters, stage_table
 from tui_gpt.trace import record
 
@@ -174,7 +181,7 @@ def test_a_bundled_model_has_the_counted_parameters(name: str) -> None:
     source = find_model(name)
     count = budget(source.config).total
     assert count == sum(parameter.numel() for parameter in load_weights(source).parameters())
-    found = tally_of(source)
+    found = count_state_dict(source)
     assert found is not None
     assert (found.n_parameters, found.twice, found.buffers) == (count, (), ())
 
@@ -273,7 +280,7 @@ def test_hidden_units_are_the_rounded_expansion() -> None:
 def test_a_file_with_a_head_stored_twice_and_a_buffer_is_explained() -> None:
     tied = replace(TINY, tied=True)
     shapes = {key: tuple(x.shape) for key, x in tiny_gpt(tied).state_dict().items()}
-    found = tally(tied, {**shapes, "h.0.attn.mask": (16, 16)})
+    found = state_dict(tied, {**shapes, "h.0.attn.mask": (16, 16)})
     assert found.n_parameters == budget(tied).total
     assert found.twice == (("lm_head.weight", 88),)
     assert found.buffers == (("h.0.attn.mask", 256),)

@@ -9,18 +9,18 @@ import pytest
 from explorer import Explorer
 from terminal import DOWN, LEFT, RIGHT, UP, Terminal
 
-from tui_gpt.app.draft import FIELDS, VOCABULARIES, Draft, Field
+from tui_gpt.app.place.budget import FIELDS, VOCABULARIES, BudgetPlace, Field
 from tui_gpt.config import PRESETS, GPTConfig
-from tui_gpt.records.budget import budget
+from tui_gpt.records.budget.counts import budget
 
 GPT2 = PRESETS["gpt2"]
 
 
-def at(field: Field, config: GPTConfig = GPT2) -> Draft:
-    return replace(Draft.of("gpt2", config), field=FIELDS.index(field))
+def at(field: Field, config: GPTConfig = GPT2) -> BudgetPlace:
+    return replace(BudgetPlace.of("gpt2", config), field=FIELDS.index(field))
 
 
-def stepped(draft: Draft, *steps: int) -> Draft:
+def stepped(draft: BudgetPlace, *steps: int) -> BudgetPlace:
     for step in steps:
         draft = draft.changed(step, lambda: PRESETS)
     return draft
@@ -107,7 +107,7 @@ def test_presets_follow_each_other_and_keep_what_is_not_theirs() -> None:
     ],
 )
 def test_an_impossible_shape_is_refused_and_the_last_good_one_stays(
-    draft: Draft, step: int, words: str
+    draft: BudgetPlace, step: int, words: str
 ) -> None:
     after = stepped(draft, step)
     assert words in after.refused
@@ -132,7 +132,7 @@ def test_vocabularies_grow() -> None:
 
 
 def test_a_shape_is_held_and_let_go() -> None:
-    held = Draft.of("gpt2", GPT2).hold()
+    held = BudgetPlace.of("gpt2", GPT2).hold()
     assert (held.held, held.section) == (("gpt2", GPT2), "compare")
     assert held.hold().held is None
 

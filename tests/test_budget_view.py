@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tui_gpt.config import PRESETS, GPTConfig
-from tui_gpt.records.budget import budget
-from tui_gpt.records.memory import shape_rows
-from tui_gpt.views.budget_compare import compare_rows
-from tui_gpt.views.budget_memory import shapes_rows
-from tui_gpt.views.budget_pane import SECTIONS, Section, Sheet, budget_pane, budget_reading
-from tui_gpt.views.budget_parts import names_rows, parts_rows
+from tui_gpt.records.budget.counts import budget
+from tui_gpt.records.budget.memory import shape_rows
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.budget.compare import compare_rows
+from tui_gpt.views.panes.budget.memory import shapes_rows
+from tui_gpt.views.panes.budget.pane import SECTIONS, Section, Sheet, budget_pane, budget_reading
+from tui_gpt.views.panes.budget.parts import names_rows, parts_rows
 from tui_gpt.views.profile import Colour, Glyphs, TerminalProfile
 from tui_gpt.views.rows import Row, plain_text, width_of
 from tui_gpt.views.units import binary, both, brief, count_text, decimal, two_units

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from tui_gpt.checkpoints.weights import ModelSource, find_model, load_weights, read_card
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT
-from tui_gpt.model.checkpoint import ModelSource, find_model, load_weights, read_card
 from tui_gpt.model.gpt import GPT
-from tui_gpt.model.tokenizer import CharacterTokenizer
 from tui_gpt.model.train import mean_loss
 from tui_gpt.records.recording import Recording
 from tui_gpt.records.tokens import joined_text
 from tui_gpt.session import Session, bundled_recording
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 
 COMMON = frozenset(
     re.findall(

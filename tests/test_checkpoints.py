@@ -15,17 +15,17 @@ import safetensors.torch
 import torch
 from conftest import CHARACTERS, TINY, TINY_2017, write_tiny_model
 
-from tui_gpt.config import GPTConfig
-from tui_gpt.errors import CannotWrite, DamagedModel, UnknownModel
-from tui_gpt.files import write_whole
-from tui_gpt.model.checkpoint import (
+from tui_gpt.checkpoints.weights import (
     discard_model,
     find_model,
     load_weights,
     read_card,
     read_header,
 )
-from tui_gpt.model.tokenizer import CharacterTokenizer
+from tui_gpt.config import GPTConfig
+from tui_gpt.errors import CannotWrite, DamagedModel, UnknownModel
+from tui_gpt.files import write_whole
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 

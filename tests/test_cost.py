@@ -12,15 +12,15 @@ import pytest
 
 from tui_gpt.app.panes.pane import Picture, Scene
 from tui_gpt.app.panes.pipeline import PipelinePane
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import Answers
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import Answers
+from tui_gpt.checkpoints.weights import save_model
 from tui_gpt.config import GPTConfig
-from tui_gpt.model.checkpoint import save_model
 from tui_gpt.model.gpt import GPT
-from tui_gpt.model.tokenizer import CharacterTokenizer
 from tui_gpt.model.train import initialise
 from tui_gpt.records.trace import Trace
 from tui_gpt.session import Session
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import TerminalProfile
 

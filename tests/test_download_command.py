@@ -103,8 +103,8 @@ def test_a_model_is_fetched_into_the_cache_with_one_kind_of_weights(
         "model.safetensors",
     }
     found = subprocess.run(
-        [sys.executable, "-c", "from tui_gpt.model import hub\n"
-         "print(hub.cached_folder('some/model'), hub.cached_names())"],
+        [sys.executable, "-c", "from tui_gpt.checkpoints import hub_cache\n"
+         "print(hub_cache.cached_folder('some/model'), hub_cache.cached_names())"],
         env={**hub, "HF_ENDPOINT": "http://127.0.0.1:1", "PATH": ""},
         capture_output=True, text=True, check=True,
     )  # fmt: skip

@@ -17,7 +17,7 @@ import tui_gpt
 from tui_gpt.files import assets
 
 FAILING = """
-from tui_gpt.app.place import Place
+from tui_gpt.app.place.place import Place
 from tui_gpt.cli import main
 
 def fail(*_):

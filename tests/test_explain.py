@@ -18,7 +18,7 @@ from torch.nn import functional
 from tui_gpt.analysis.explain import explain
 from tui_gpt.config import GPTConfig
 from tui_gpt.model.gpt import GPT
-from tui_gpt.records.explanation import LISTED, CellRef, Explanation
+from tui_gpt.records.analyses.explanation import LISTED, CellRef, Explanation
 from tui_gpt.records.stages import Stage, stage_table
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import ModelFacts, Run

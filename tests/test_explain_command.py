@@ -13,17 +13,17 @@ from commands import command
 from conftest import TINY, tiny_gpt, write_tiny_model
 from rich.cells import cell_len
 
+from tui_gpt.checkpoints.weights import save_model
 from tui_gpt.errors import MissingStage
 from tui_gpt.files import BUNDLED_MODELS
-from tui_gpt.model.checkpoint import save_model
-from tui_gpt.model.tokenizer import CharacterTokenizer
-from tui_gpt.records.as_json import explanation_object, json_text
-from tui_gpt.records.explanation import CellRef, Explanation, Term
+from tui_gpt.records.analyses.explanation import CellRef, Explanation, Term
+from tui_gpt.records.export.trace_json import explanation_object, json_text
 from tui_gpt.records.tensors import StageTensor
 from tui_gpt.session import Session
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 from tui_gpt.trace.record import LiveTrace
-from tui_gpt.views.explanation import NARROWEST, explanation_rows
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.pipeline.explanation import NARROWEST, explanation_rows
 from tui_gpt.views.profile import Glyphs, TerminalProfile
 from tui_gpt.views.rows import plain_text, width_of
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tui_gpt.analysis.explain import explain
 from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.errors import MissingStage, UnknownCell, UnknownStage
-from tui_gpt.records.explanation import CellRef, Explanation, Operand, Term
+from tui_gpt.records.analyses.explanation import CellRef, Explanation, Operand, Term
 from tui_gpt.records.recording import Recording, save_recording
 from tui_gpt.records.stages import Stage, find_stage, stage_table
 from tui_gpt.records.tensors import StageTensor, Values

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from tui_gpt.analysis.feed_forward import BEND, activated, curve, feed_forward
 from tui_gpt.config import Activation
-from tui_gpt.records.feed_forward import Curve, FeedForward
+from tui_gpt.records.analyses.feed_forward import Curve, FeedForward
 from tui_gpt.records.tokens import Token
 
 CONFIG = replace(TINY, n_inner=4)

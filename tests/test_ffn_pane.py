@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 import tui_gpt
 from tui_gpt.analysis.feed_forward import activated, curve, feed_forward
 from tui_gpt.config import Activation, GPTConfig
-from tui_gpt.records.feed_forward import FeedForward
+from tui_gpt.records.analyses.feed_forward import FeedForward
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Run
 from tui_gpt.views.chart import curve_rows
-from tui_gpt.views.ffn_pane import FeedForwardPanel, ffn_pane
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.feed_forward.pane import FeedForwardPanel, ffn_pane
 from tui_gpt.views.profile import Colour, Glyphs, TerminalProfile
 from tui_gpt.views.rows import plain_text, width_of
 

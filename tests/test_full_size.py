@@ -19,7 +19,8 @@ _SIZES = ("n_layer", "n_embd", "n_head", "vocab_size", "n_positions")
 _PROBE = """
 import os, sys
 import torch
-from tui_gpt.model import gpt, report
+from tui_gpt.checkpoints import report
+from tui_gpt.model import gpt
 from tui_gpt.session import Session
 
 def resident(field):  # bytes, mapped pages of files included

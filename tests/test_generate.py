@@ -18,8 +18,7 @@ from tui_gpt.config import GPTConfig
 from tui_gpt.errors import NothingToChoose, UsageError
 from tui_gpt.model.generate import Reader
 from tui_gpt.model.gpt import GPT
-from tui_gpt.model.tokenizer import GPT2Tokenizer
-from tui_gpt.records.generation import (
+from tui_gpt.records.analyses.generation import (
     GREEDY,
     GenerationStep,
     Sampling,
@@ -28,6 +27,7 @@ from tui_gpt.records.generation import (
 )
 from tui_gpt.records.tokens import Token, joined_text
 from tui_gpt.session import Session
+from tui_gpt.tokenization.tokenizer import GPT2Tokenizer
 from tui_gpt.views.text import label
 
 PROMPT = [3, 1, 4, 1, 5]
@@ -131,14 +131,14 @@ def test_a_pass_that_is_ended_leaves_nothing_half_kept() -> None:
     reader.read([1, 2, 3], cache=True)
     calls = 0
 
-    def go_on() -> None:
+    def check_cancelled() -> None:
         nonlocal calls
         calls += 1
         if calls > 12:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        reader.read([1, 2, 3, 4], cache=True, go_on=go_on)
+        reader.read([1, 2, 3, 4], cache=True, check_cancelled=check_cancelled)
     again = reader.read([1, 2, 3, 4], cache=True)
     assert again.kept == 3
     expected = Reader(tiny_gpt()).read([1, 2, 3, 4], cache=False).logits
@@ -454,5 +454,5 @@ def test_the_bundled_model_folder_is_not_needed_to_read_a_record(tmp_path: Path)
     import subprocess
     import sys
 
-    probe = "import sys, tui_gpt.records.generation; sys.exit('numpy' in sys.modules)"
+    probe = "import sys, tui_gpt.records.analyses.generation; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", probe], cwd=tmp_path).returncode == 0

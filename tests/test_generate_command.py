@@ -14,7 +14,7 @@ import pytest
 import torch
 from commands import TUI_GPT, command, process
 
-from tui_gpt.model.checkpoint import find_model, load_weights
+from tui_gpt.checkpoints.weights import find_model, load_weights
 
 KEYS = {
     "schema", "step", "id", "text", "bytes", "logit", "prob", "argmax_logits", "argmax_probs",

@@ -12,27 +12,27 @@ from conftest import TINY, tiny_gpt
 from traces import a_run, a_token, live
 
 from tui_gpt.analysis.generation import Stepper
-from tui_gpt.app.moves import MOVES
 from tui_gpt.app.panes.generate import (
     Companion,
     CompanionOf,
     GeneratePane,
     StepOf,
+    generation_place_of,
     with_candidate,
-    writing_of,
 )
-from tui_gpt.app.place import Place
-from tui_gpt.app.writing import OPTIONS, RUN_STEPS, SPEEDS, Writing, beside_models
+from tui_gpt.app.place.generation import OPTIONS, RUN_STEPS, SPEEDS, GenerationPlace, beside_models
+from tui_gpt.app.place.moves import MOVES
+from tui_gpt.app.place.place import Place
 from tui_gpt.errors import MissingStage, NothingToChoose
-from tui_gpt.records.generation import CacheCheck, GenerationStep, Sampling, Walk
+from tui_gpt.records.analyses.generation import CacheCheck, GenerationStep, Sampling, Walk
 from tui_gpt.records.tokens import Token
-from tui_gpt.views.candidate_rows import candidate_rows, head_row
-from tui_gpt.views.generate_pane import Sheet, generate_pane, generate_reading
-from tui_gpt.views.growing_text import GrowingText, text_rows
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.generate.candidate_rows import candidate_rows, head_row
+from tui_gpt.views.panes.generate.growing_text import GrowingText, text_rows
+from tui_gpt.views.panes.generate.pane import Sheet, generate_pane, generate_reading
+from tui_gpt.views.panes.generate.step_facts import Side
 from tui_gpt.views.profile import Colour, Glyphs, TerminalProfile
 from tui_gpt.views.rows import plain_text, width_of
-from tui_gpt.views.step_facts import Side
 
 RUN = a_run(TINY, (3, 1, 4, 1, 5))
 COLOURLESS = palette(TerminalProfile("none"))
@@ -63,7 +63,7 @@ def a_sheet(walk: Walk, **changes: object) -> Sheet:
         beside="",
         no_other="",
         chosen=None,
-        options=Writing(walk).values(),
+        options=GenerationPlace(walk).values(),
         option=None,
         running=False,
     )
@@ -331,10 +331,10 @@ def a_place(**changes: object) -> Place:
 
 def asked(place: Place, model: Stepper) -> Place:
     """Answer what the pane would ask for the step that is shown."""
-    writing = writing_of(place)
-    ids = tuple(token.id for token in writing.walk.read)
-    question = StepOf("", ids, writing.walk.at, writing.sampling, writing.cache)
-    step = model.step(ids, writing.walk.at, sampling=writing.sampling)
+    generation = generation_place_of(place)
+    ids = tuple(token.id for token in generation.walk.read)
+    question = StepOf("", ids, generation.walk.at, generation.sampling, generation.cache)
+    step = model.step(ids, generation.walk.at, sampling=generation.sampling)
     return question.arrived(place, step)
 
 
@@ -344,19 +344,19 @@ def test_right_goes_on_left_goes_back_and_nothing_is_computed_again() -> None:
         place = asked(place, model)
         place = pane.move(place, 0, 1)
     place = pane.move(place, 0, -1)
-    steps = writing_of(place).walk.branch.steps
+    steps = generation_place_of(place).walk.branch.steps
     for _ in range(100):
         place = pane.move(pane.move(place, 0, -1), 0, -1)
         place = pane.move(pane.move(place, 0, 1), 0, 1)
-    again = writing_of(place).walk.branch.steps
+    again = generation_place_of(place).walk.branch.steps
     assert all(a is b for a, b in zip(again, steps, strict=True))
-    assert writing_of(place).walk.at == 5
+    assert generation_place_of(place).walk.at == 5
     start = pane.move(place, 0, -pane.columns(place))
-    assert writing_of(start).walk.at == 0
+    assert generation_place_of(start).walk.at == 0
 
 
 def test_a_step_on_its_way_is_waited_for() -> None:
-    pane, place = GeneratePane(), a_place(writing=Writing(Walk(RUN.tokens)))
+    pane, place = GeneratePane(), a_place(generation=GenerationPlace(Walk(RUN.tokens)))
     assert pane.move(place, 0, 1) == place
 
 
@@ -364,7 +364,7 @@ def test_an_answer_for_another_text_is_dropped() -> None:
     place, model = asked(a_place(), a_stepper()), a_stepper()
     stray = StepOf("", (9, 9, 9), 3, Sampling(), True)
     assert stray.arrived(place, model.step([9, 9, 9], 3)) == place
-    fresh = a_place(writing=writing_of(place).again(RUN.tokens))
+    fresh = a_place(generation=generation_place_of(place).again(RUN.tokens))
     late = StepOf("", (*(token.id for token in RUN.tokens), 1), 1, Sampling(), True)
     assert late.arrived(fresh, model.step(late.ids, 1)) == fresh
 
@@ -374,44 +374,44 @@ def test_enter_takes_the_chosen_candidate_and_makes_a_branch() -> None:
     place = asked(a_place(), a_stepper())
     assert with_candidate(place) is place
     chosen = pane.move(place, 2, 0)
-    assert writing_of(chosen).choice == 2
+    assert generation_place_of(chosen).choice == 2
     branched = with_candidate(chosen)
-    walk = writing_of(branched).walk
+    walk = generation_place_of(branched).walk
     assert (walk.current, len(walk.branches)) == (1, 2)
     assert walk.shown is not None
     assert walk.shown.token == walk.branches[0].steps[0].ranking.best[2].token
     back = MOVES["branch"](branched, pane)
-    assert writing_of(back).walk.current == 0
+    assert generation_place_of(back).walk.current == 0
 
 
 def test_reset_starts_again_with_the_same_options() -> None:
     pane = GeneratePane()
     place = pane.move(asked(a_place(), a_stepper()), 0, 1)
-    writing = replace(writing_of(place), sampling=WARM, running=True)
-    fresh = writing_of(MOVES["reset"](replace(place, writing=writing), pane))
+    generation = replace(generation_place_of(place), sampling=WARM, running=True)
+    fresh = generation_place_of(MOVES["reset"](replace(place, generation=generation), pane))
     assert (fresh.walk, fresh.sampling, fresh.running) == (Walk(RUN.tokens), WARM, False)
 
 
 def test_a_run_stops_at_once_when_the_pane_changes_a_step_back_is_taken_or_none_can_be() -> None:
     pane, place = GeneratePane(), asked(a_place(), a_stepper())
     running = MOVES["run"](place, pane)
-    assert writing_of(running).can_go_on
-    assert not writing_of(MOVES["run"](running, pane)).running
-    assert not writing_of(running.at_pane("1")).running
-    assert not writing_of(pane.move(running, 0, -1)).running
+    assert generation_place_of(running).can_go_on
+    assert not generation_place_of(MOVES["run"](running, pane)).running
+    assert not generation_place_of(running.at_pane("1")).running
+    assert not generation_place_of(pane.move(running, 0, -1)).running
     question = StepOf("", (1,), 1, Sampling(), True)
-    assert not writing_of(question.arrived(running, NothingToChoose(1, "why"))).running
+    assert not generation_place_of(question.arrived(running, NothingToChoose(1, "why"))).running
     ahead = pane.move(running, 0, 1)
-    assert not writing_of(ahead).can_go_on  # its step is on its way
+    assert not generation_place_of(ahead).can_go_on  # its step is on its way
 
 
 def test_a_run_that_nobody_stops_pauses() -> None:
     walk = replace(walked(2), at=0)
-    assert replace(Writing(walk), running=True).onward().running
+    assert replace(GenerationPlace(walk), running=True).onward().running
     step = walk.branch.steps[0]
     steps = tuple(replace(step, step=i) for i in range(RUN_STEPS + 1))
     long = replace(walk, branches=(replace(walk.branch, steps=steps),), at=RUN_STEPS - 1)
-    paused = replace(Writing(long), running=True).onward()
+    paused = replace(GenerationPlace(long), running=True).onward()
     assert (paused.walk.at, paused.running) == (RUN_STEPS, False)
 
 
@@ -423,8 +423,8 @@ def test_letters_of_this_pane_do_nothing_elsewhere() -> None:
 
 @pytest.mark.parametrize("option", range(len(OPTIONS)))
 def test_every_option_changes_and_stops_at_its_ends(option: int) -> None:
-    writing = replace(Writing(Walk(RUN.tokens)), option=option)
-    up = [writing]
+    generation = replace(GenerationPlace(Walk(RUN.tokens)), option=option)
+    up = [generation]
     for _ in range(30):
         up.append(up[-1].changed(1, lambda: ("other", "third")))
     values = [one.values()[option][1] for one in up]
@@ -434,7 +434,7 @@ def test_every_option_changes_and_stops_at_its_ends(option: int) -> None:
         down = up[-1]
         for _ in range(30):
             down = down.changed(-1, lambda: ("other", "third"))
-        first = {"speed": "1/s"}.get(OPTIONS[option], writing.values()[option][1])
+        first = {"speed": "1/s"}.get(OPTIONS[option], generation.values()[option][1])
         assert down.values()[option][1] == first
     assert all(a.values()[:option] == b.values()[:option] for a, b in pairwise(up))
 
@@ -445,13 +445,15 @@ def test_tab_gives_the_arrows_to_the_options_and_back() -> None:
     options = MOVES["switch_zone"](place, pane)
     assert pane.where(options) == "options"
     moved = pane.move(options, 0, 1)
-    assert writing_of(moved).option == 1
-    assert writing_of(pane.move(moved, -1, 0)).sampling.top_k == 1
+    assert generation_place_of(moved).option == 1
+    assert generation_place_of(pane.move(moved, -1, 0)).sampling.top_k == 1
     assert pane.where(MOVES["switch_zone"](moved, pane)) == "generate"
 
 
 def test_full_speed_is_what_a_screen_can_be_read_at() -> None:
-    assert replace(Writing(Walk(RUN.tokens)), speed=len(SPEEDS) - 1).wait == pytest.approx(0.05)
+    assert replace(GenerationPlace(Walk(RUN.tokens)), speed=len(SPEEDS) - 1).wait == pytest.approx(
+        0.05
+    )
 
 
 def test_a_second_model_goes_in_the_same_rhythm() -> None:
@@ -459,8 +461,8 @@ def test_a_second_model_goes_in_the_same_rhythm() -> None:
     place = a_place()
     for _ in range(3):
         place = pane.move(asked(place, model), 0, 1)
-    writing = replace(writing_of(place), beside="second")
-    place = replace(place, writing=writing)
+    generation = replace(generation_place_of(place), beside="second")
+    place = replace(place, generation=generation)
     companion = Companion(RUN.model, RUN.tokens)
     place = CompanionOf("second", "prompt").arrived(place, companion)
     assert [walk.at for walk in both(place)] == [0, 0]
@@ -473,9 +475,9 @@ def test_a_second_model_goes_in_the_same_rhythm() -> None:
 
 
 def both(place: Place) -> list[Walk]:
-    writing = writing_of(place)
-    assert writing.other is not None
-    return [writing.walk, writing.other]
+    generation = generation_place_of(place)
+    assert generation.other is not None
+    return [generation.walk, generation.other]
 
 
 def test_what_can_stand_beside_a_model_is_the_others_and_its_untrained_twin() -> None:
@@ -485,9 +487,9 @@ def test_what_can_stand_beside_a_model_is_the_others_and_its_untrained_twin() ->
 
 def test_another_prompt_starts_another_text_with_the_same_options() -> None:
     place = asked(a_place(), a_stepper())
-    place = replace(place, writing=replace(writing_of(place), sampling=WARM))
+    place = replace(place, generation=replace(generation_place_of(place), sampling=WARM))
     other = a_run(TINY, (7, 7))
-    fresh = writing_of(place.on(other))
+    fresh = generation_place_of(place.on(other))
     assert fresh.walk == Walk(other.tokens)
     assert fresh.sampling == WARM
 

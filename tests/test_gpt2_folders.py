@@ -31,7 +31,7 @@ from foreign import (
 )
 from test_checkpoints import LFS_POINTER, refusal, without_privileges
 
-from tui_gpt.model.checkpoint import find_model, load_weights
+from tui_gpt.checkpoints.weights import find_model, load_weights
 from tui_gpt.records.recording import Recording
 from tui_gpt.session import Session, recorded_session
 

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from tui_gpt.records.tensors import Statistics, statistics_of
 from tui_gpt.views.heatmap import frame_for, heatmap_rows, legend, scrolled
 from tui_gpt.views.matrix import Mask, Matrix, Names, largest
-from tui_gpt.views.matrix_panel import frame_of, matrix_panel
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.pipeline.matrix_panel import frame_of, matrix_panel
 from tui_gpt.views.profile import TerminalProfile
 from tui_gpt.views.rows import plain_text
 

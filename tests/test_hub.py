@@ -10,9 +10,9 @@ import pytest
 from commands import command
 from vocabularies import write_gpt2_model
 
+from tui_gpt.checkpoints.hub_cache import cached_folder, cached_names
+from tui_gpt.checkpoints.weights import find_model
 from tui_gpt.errors import UnknownModel
-from tui_gpt.model.checkpoint import find_model
-from tui_gpt.model.hub import cached_folder, cached_names
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

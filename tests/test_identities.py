@@ -17,11 +17,11 @@ from tui_gpt.analysis.identities import identities
 from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.files import DEFAULT_PROMPT
 from tui_gpt.model.gpt import GPT
-from tui_gpt.records.identities import Identities, Identity
+from tui_gpt.records.analyses.identities import Identities, Identity
+from tui_gpt.records.analyses.stream import stream_stages
 from tui_gpt.records.recording import Recording
 from tui_gpt.records.stages import ActivationName, Stage, find_stage, stage_table
 from tui_gpt.records.stages import stage_id as stage_id_of
-from tui_gpt.records.stream import stream_stages
 from tui_gpt.records.tensors import StageTensor
 from tui_gpt.records.trace import Candidate, Trace
 from tui_gpt.session import Session, bundled_recording
@@ -232,12 +232,12 @@ def test_the_work_can_be_stopped() -> None:
     class Stopped(Exception):
         pass
 
-    def go_on() -> None:
+    def check_cancelled() -> None:
         raise Stopped
 
     model = tiny_gpt(TINY)
     with pytest.raises(Stopped):
-        identities(live(TINY, model=model), model, go_on=go_on)
+        identities(live(TINY, model=model), model, check_cancelled=check_cancelled)
 
 
 class Rounded:

@@ -94,15 +94,15 @@ def test_the_field_reads_ids_with_commas_or_blanks(model: str) -> None:
 def test_a_prompt_is_taken_over_by_its_text_or_by_its_ids(model: str) -> None:
     ids_only, text = Session.open(model), Session.open("shakespeare")
     by_ids = ids_only.prepare_ids((1, 2, 3))
-    taken = text.take_over(by_ids)
+    taken = text.adapt_run(by_ids)
     assert [token.id for token in taken.tokens] == [1, 2, 3]
     assert not taken.is_ids_only
     of_text = text.prepare(DEFAULT_PROMPT)
-    assert text.take_over(of_text).prompt == DEFAULT_PROMPT
-    started = ids_only.take_over(of_text)
+    assert text.adapt_run(of_text).prompt == DEFAULT_PROMPT
+    started = ids_only.adapt_run(of_text)
     assert started.prompt == "0"
     assert started.notices[-1].endswith("it starts from id 0")
-    assert [token.id for token in ids_only.take_over(taken).tokens] == [1, 2, 3]
+    assert [token.id for token in ids_only.adapt_run(taken).tokens] == [1, 2, 3]
 
 
 def test_the_explorers_field_takes_ids_and_says_so(model: str) -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from tui_gpt.records.as_csv import cell_rows
-from tui_gpt.records.as_csv import stage_rows as csv_stage_rows
-from tui_gpt.records.as_json import json_text, parameter_object, stage_rows, trace_object
-from tui_gpt.records.shortest import shortest, shortest_of
+from tui_gpt.records.export.trace_csv import cell_rows
+from tui_gpt.records.export.trace_csv import stage_rows as csv_stage_rows
+from tui_gpt.records.export.trace_json import json_text, parameter_object, stage_rows, trace_object
+from tui_gpt.records.float_format import shortest_float, shortest_floats
 from tui_gpt.records.stages import find_stage, stage_table
 from tui_gpt.records.tensors import StageSummary, StageTensor, statistics
 from tui_gpt.records.tokens import Token
@@ -48,9 +48,9 @@ def some_run() -> Run:
 def test_every_float32_comes_back_exactly_from_its_shortest_text(
     values: NDArray[np.float32],
 ) -> None:
-    texts = json.loads(json.dumps(shortest_of(values)))
+    texts = json.loads(json.dumps(shortest_floats(values)))
     assert np.array_equal(np.array(texts, dtype=np.float32), values)
-    assert [shortest(float(value)) for value in values] == shortest_of(values)
+    assert [shortest_float(float(value)) for value in values] == shortest_floats(values)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_every_float32_comes_back_exactly_from_its_shortest_text(
 def test_a_float32_is_written_without_digits_that_were_never_measured(
     value: float, text: str
 ) -> None:
-    assert json.dumps(shortest_of(np.array([value], dtype=np.float32))) == f"[{text}]"
+    assert json.dumps(shortest_floats(np.array([value], dtype=np.float32))) == f"[{text}]"
 
 
 def test_a_trace_has_every_key_of_the_contract() -> None:

@@ -31,8 +31,9 @@ def import_all(package: str) -> str:
     """Give code that imports every module of a package."""
     return (
         f"import importlib, pkgutil, tui_gpt.{package} as package\n"
-        "for found in pkgutil.iter_modules(getattr(package, '__path__', [])):\n"
-        "    importlib.import_module(f'{package.__name__}.{found.name}')"
+        "folders, inside = getattr(package, '__path__', []), f'{package.__name__}.'\n"
+        "for found in pkgutil.walk_packages(folders, inside):\n"
+        "    importlib.import_module(found.name)"
     )
 
 

@@ -14,8 +14,8 @@ from traces import Broken, Without, a_token, live
 from tui_gpt.analysis.lens import company, lens, lenses
 from tui_gpt.analysis.output import output
 from tui_gpt.config import GPTConfig
+from tui_gpt.records.analyses.stream import stream_stages
 from tui_gpt.records.stages import find_stage
-from tui_gpt.records.stream import stream_stages
 
 WIDE = replace(TINY, n_embd=64, n_head=4, n_layer=3, vocab_size=300, block_size=200)
 """Where kernels do round otherwise with other rows beside a row."""

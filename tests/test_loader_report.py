@@ -19,10 +19,10 @@ from foreign import (
 )
 from rich.cells import cell_len
 
+from tui_gpt.checkpoints.report import inspect
+from tui_gpt.checkpoints.weights import find_model, load_weights
 from tui_gpt.files import BUNDLED_MODELS
-from tui_gpt.model.checkpoint import find_model, load_weights
-from tui_gpt.model.report import inspect
-from tui_gpt.views.loader_report import report_lines
+from tui_gpt.views.commands.loader_report import report_lines
 
 
 def told(folder: Path | str, width: int = 80) -> str:

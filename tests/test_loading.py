@@ -13,13 +13,13 @@ from explorer import Explorer
 from foreign import State, gpt2_state, write_folder
 from textual.pilot import Pilot
 
+from tui_gpt.app.dialogs.inspection import Inspection
 from tui_gpt.app.explorer import ExplorerApp
-from tui_gpt.app.inspection import Inspection
+from tui_gpt.app.initial_view import InitialView
 from tui_gpt.app.main_screen import MainScreen
-from tui_gpt.app.opening import Opening
-from tui_gpt.model import checkpoint
-from tui_gpt.model.headers import TensorEntry
-from tui_gpt.model.weight_files import WeightFiles, open_tensors
+from tui_gpt.checkpoints import weights
+from tui_gpt.checkpoints.headers import TensorEntry
+from tui_gpt.checkpoints.weight_files import WeightFiles, open_tensors
 from tui_gpt.session import Session, known_models
 from tui_gpt.views.profile import TerminalProfile
 
@@ -42,15 +42,15 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return looked
 
-    monkeypatch.setattr(checkpoint, "open_tensors", slow)
+    monkeypatch.setattr(weights, "open_tensors", slow)
     return keys
 
 
 def explorer(folder: Path) -> ExplorerApp:
     session = Session.open(str(folder))
     run = session.prepare_ids((1, 2, 3))
-    opening = Opening(session, run, None, "blocks.0.pattern", known_models)
-    return ExplorerApp(opening, TerminalProfile(), n_threads=1)
+    initial_view = InitialView(session, run, None, "blocks.0.pattern", known_models)
+    return ExplorerApp(initial_view, TerminalProfile(), n_threads=1)
 
 
 def status(pilot: Pilot[None]) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 from commands import command
 from rich.cells import cell_len
 
+from tui_gpt.checkpoints.weights import find_model
 from tui_gpt.files import BUNDLED_MODELS
-from tui_gpt.model.checkpoint import find_model
 
 
 def test_the_array_describes_every_bundled_model_the_default_first() -> None:

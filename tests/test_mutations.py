@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from test_checkpoints import refusal
 from test_gpt2_folders import close
 
+from tui_gpt.checkpoints.weights import find_model, load_weights
 from tui_gpt.errors import TuiGPTError
-from tui_gpt.model.checkpoint import find_model, load_weights
 
 Header = dict[str, Any]
 
@@ -269,7 +269,7 @@ def test_weights_that_do_not_fit_into_memory_are_not_touched(
     file: Path, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = SimpleNamespace(read_text=lambda: "MemAvailable:  1000000 kB\n")
-    monkeypatch.setattr("tui_gpt.model.room.Path", lambda _: told)
+    monkeypatch.setattr("tui_gpt.checkpoints.memory_check.Path", lambda _: told)
     header, _ = split(file)  # a sparse file: no disk is used
     rows, end = 2**26, 0
     header["wte.weight"]["shape"] = [rows, 8]

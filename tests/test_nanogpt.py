@@ -23,7 +23,7 @@ from foreign import (
 from test_checkpoints import refusal
 from test_gpt2_folders import close
 
-from tui_gpt.model.checkpoint import find_model, load_weights
+from tui_gpt.checkpoints.weights import find_model, load_weights
 from tui_gpt.session import Session
 
 

@@ -13,8 +13,8 @@ from traces import IDS, Broken, Without, a_token, live
 
 from tui_gpt.analysis.output import entropy, first_not_finite, output, ranking
 from tui_gpt.config import GPTConfig
-from tui_gpt.records.output import Ranking
-from tui_gpt.records.prediction import best_ids
+from tui_gpt.records.analyses.output import Ranking
+from tui_gpt.records.analyses.prediction import best_ids
 from tui_gpt.records.stages import find_stage
 
 

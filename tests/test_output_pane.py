@@ -11,11 +11,11 @@ from rich.segment import Segment
 from traces import Broken, Without, a_run, a_token, live
 
 from tui_gpt.analysis.output import output
-from tui_gpt.records.output import NotFinite, Output, Ranked, Ranking
+from tui_gpt.records.analyses.output import NotFinite, Output, Ranked, Ranking
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
-from tui_gpt.views.output_pane import first_shown, output_pane, output_reading, prob_text
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.output import first_shown, output_pane, output_reading, prob_text
 from tui_gpt.views.profile import Colour, Glyphs, TerminalProfile
 from tui_gpt.views.rows import Row, plain_text, width_of
 

@@ -13,8 +13,8 @@ from explorer import Explorer
 from terminal import DOWN, LEFT, RIGHT, TAB, UP
 
 from tui_gpt.files import assets
+from tui_gpt.records.float_format import shortest_float
 from tui_gpt.records.recording import Recording
-from tui_gpt.records.shortest import shortest
 from tui_gpt.session import Session
 
 
@@ -53,10 +53,10 @@ def test_the_attention_pane_reads_what_the_recording_holds(
     explorer.press(UP + UP + LEFT)
     words = explorer.reading.split()
     query, key = int(words[words.index("query") + 1]), int(words[words.index("key") + 1])
-    assert words[-1] == str(shortest(pattern[0, query, key]))
+    assert words[-1] == str(shortest_float(pattern[0, query, key]))
     explorer.press("s")
     scores = recording.tensor("blocks.0.attn_scores").values
-    assert explorer.reading.split()[-1] == str(shortest(scores[0, query, key]))
+    assert explorer.reading.split()[-1] == str(shortest_float(scores[0, query, key]))
 
 
 def test_the_output_pane_names_the_best_token_and_its_probability(
@@ -108,7 +108,7 @@ def test_a_term_leads_to_the_weight_it_is_multiplied_by(explorer: Explorer) -> N
     parameter, _, index = name.strip().rstrip("]").partition("[")
     values = Session.open("shakespeare").parameter(parameter)
     row, column = (int(part) for part in index.split(","))
-    assert value == str(shortest(values[row, column]))
+    assert value == str(shortest_float(values[row, column]))
 
 
 def test_the_parameters_of_a_stage_open_one_after_the_other(explorer: Explorer) -> None:

@@ -25,7 +25,7 @@ from foreign import (
 from test_checkpoints import refusal
 from test_gpt2_folders import close
 
-from tui_gpt.model.pickles import load_state
+from tui_gpt.checkpoints.pickles import load_state
 
 
 class Command:

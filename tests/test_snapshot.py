@@ -9,8 +9,8 @@ from typing import Any
 from textual.pilot import Pilot
 
 from tui_gpt.app.explorer import ExplorerApp
+from tui_gpt.app.initial_view import InitialView
 from tui_gpt.app.main_screen import MainScreen
-from tui_gpt.app.opening import Opening
 from tui_gpt.files import DEFAULT_PROMPT
 from tui_gpt.session import Session, bundled_recording, known_models
 from tui_gpt.views.profile import TerminalProfile
@@ -23,14 +23,14 @@ README = Path(__file__).parent.parent / "README.md"
 def explorer(model: str) -> ExplorerApp:
     session = Session.open(model)
     run = session.prepare(DEFAULT_PROMPT)
-    opening = Opening(
+    initial_view = InitialView(
         session,
         run,
         bundled_recording(model, DEFAULT_PROMPT),
         "blocks.0.pattern",
         known_models,
     )
-    return ExplorerApp(opening, TerminalProfile(), n_threads=1)
+    return ExplorerApp(initial_view, TerminalProfile(), n_threads=1)
 
 
 async def numbers_are_shown(pilot: Pilot[None]) -> None:

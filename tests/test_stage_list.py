@@ -9,9 +9,9 @@ from conftest import TINY, TINY_2017
 from tui_gpt.config import GPTConfig
 from tui_gpt.records.stages import stage_table
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.pipeline.stage_list import first_line, list_layout, list_lines, list_rows
 from tui_gpt.views.profile import TerminalProfile
 from tui_gpt.views.rows import plain_text, width_of
-from tui_gpt.views.stage_list import first_line, list_layout, list_lines, list_rows
 
 PLAIN = TerminalProfile(colour="none")
 

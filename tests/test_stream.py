@@ -15,7 +15,7 @@ from traces import Broken, Without, live
 from tui_gpt.analysis.stream import mean_cosine, stream
 from tui_gpt.config import GPTConfig
 from tui_gpt.files import DEFAULT_PROMPT
-from tui_gpt.records.stream import StreamPoint
+from tui_gpt.records.analyses.stream import StreamPoint
 from tui_gpt.session import bundled_recording
 
 

@@ -14,19 +14,19 @@ from tui_gpt.analysis.identities import identities
 from tui_gpt.analysis.lens import lens
 from tui_gpt.analysis.stream import stream
 from tui_gpt.config import GPTConfig
-from tui_gpt.records.identities import Identities, Identity
-from tui_gpt.records.lens import Lens, LensPoint
-from tui_gpt.records.output import Ranked, Ranking
+from tui_gpt.records.analyses.identities import Identities, Identity
+from tui_gpt.records.analyses.lens import Lens, LensPoint
+from tui_gpt.records.analyses.output import Ranked, Ranking
+from tui_gpt.records.analyses.stream import Stream, StreamPoint, Written, stream_stages
 from tui_gpt.records.stages import find_stage
-from tui_gpt.records.stream import Stream, StreamPoint, Written, stream_stages
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Trace
-from tui_gpt.views.identity_rows import identity_list, verdict
 from tui_gpt.views.palette import palette
+from tui_gpt.views.panes.stream.depth_chart import share_text
+from tui_gpt.views.panes.stream.identity_rows import identity_list, verdict
+from tui_gpt.views.panes.stream.pane import stream_pane, stream_reading
 from tui_gpt.views.profile import Colour, Glyphs, TerminalProfile
 from tui_gpt.views.rows import plain_text, width_of
-from tui_gpt.views.stream_chart import share_text
-from tui_gpt.views.stream_pane import stream_pane, stream_reading
 
 ONE = replace(TINY, n_layer=1)
 RUN = a_run(ONE, (3, 1, 4))

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from tui_gpt.records.tokens import Token
 from tui_gpt.views.profile import Glyphs
-from tui_gpt.views.text import fit, harmless, label, quoted, spoken
+from tui_gpt.views.text import fit, label, quoted, sanitize, transliterate
 
 ANYTHING = st.text(st.characters())
 """Every code point, control characters and lone surrogates included."""
@@ -29,7 +29,7 @@ def only_draws(text: str) -> bool:
 
 @given(text=ANYTHING, glyphs=GLYPHS)
 def test_no_control_character_comes_out(text: str, glyphs: Glyphs) -> None:
-    for shown in (harmless(text, glyphs), quoted(text, glyphs)):
+    for shown in (sanitize(text, glyphs), quoted(text, glyphs)):
         assert only_draws(shown)
         shown.encode("utf-8")  # a lone surrogate would raise here
         assert glyphs == "unicode" or shown.isascii()
@@ -37,8 +37,8 @@ def test_no_control_character_comes_out(text: str, glyphs: Glyphs) -> None:
 
 @given(text=ANYTHING, glyphs=GLYPHS)
 def test_line_ends_are_kept_only_where_they_are_asked_for(text: str, glyphs: Glyphs) -> None:
-    kept = harmless(text, glyphs, lines=True)
-    assert kept.split("\n") == [harmless(line, glyphs) for line in text.split("\n")]
+    kept = sanitize(text, glyphs, lines=True)
+    assert kept.split("\n") == [sanitize(line, glyphs) for line in text.split("\n")]
 
 
 @given(token=TOKENS, glyphs=GLYPHS)
@@ -52,15 +52,15 @@ def test_a_label_only_draws_and_has_no_blank(token: Token, glyphs: Glyphs) -> No
 
 @given(text=ANYTHING)
 def test_our_own_sentences_are_ascii_where_only_ascii_is_shown(text: str) -> None:
-    assert spoken(harmless(text), "ascii").isascii()
-    assert spoken(text, "unicode") == text
+    assert transliterate(sanitize(text), "ascii").isascii()
+    assert transliterate(text, "unicode") == text
 
 
 @given(text=ANYTHING, width=st.integers(0, 40), glyphs=GLYPHS, keep_end=st.booleans())
 def test_fitted_text_has_exactly_the_width_asked_for(
     text: str, width: int, glyphs: Glyphs, keep_end: bool
 ) -> None:
-    fitted = fit(harmless(text, glyphs), width, glyphs, keep_end=keep_end)
+    fitted = fit(sanitize(text, glyphs), width, glyphs, keep_end=keep_end)
     assert cell_len(fitted) == width
 
 
@@ -87,7 +87,7 @@ def test_fitted_text_has_exactly_the_width_asked_for(
 def test_control_characters_become_visible_and_brackets_stay(
     case: str, text: str, shown: str
 ) -> None:
-    assert harmless(text) == shown, case
+    assert sanitize(text) == shown, case
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_control_characters_become_visible_and_brackets_stay(
     ],
 )
 def test_below_128_every_other_character_is_written_out(text: str, shown: str) -> None:
-    assert harmless(text, "ascii") == shown
+    assert sanitize(text, "ascii") == shown
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_below_128_every_other_character_is_written_out(text: str, shown: str) -
     ],
 )
 def test_formulas_are_spoken_in_ascii(text: str, shown: str) -> None:
-    assert spoken(text, "ascii") == shown
+    assert transliterate(text, "ascii") == shown
 
 
 @pytest.mark.parametrize(

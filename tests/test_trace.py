@@ -30,7 +30,7 @@ from tui_gpt.errors import (
     UnknownTokenId,
 )
 from tui_gpt.model.gpt import GPT
-from tui_gpt.records.prediction import best_candidates
+from tui_gpt.records.analyses.prediction import best_candidates
 from tui_gpt.records.recording import Recording, save_recording
 from tui_gpt.records.stages import find_stage, stage_table
 from tui_gpt.records.tensors import StageTensor, merged, statistics
@@ -193,14 +193,14 @@ def test_a_pass_ends_where_the_caller_says_stop() -> None:
     class Stopped(Exception):
         pass
 
-    def go_on() -> None:
+    def check_cancelled() -> None:
         nonlocal calls
         calls += 1
         if calls == 10:
             raise Stopped
 
     with pytest.raises(Stopped):
-        LiveTrace(a_run(TINY), tiny_gpt(), a_token, go_on=go_on)
+        LiveTrace(a_run(TINY), tiny_gpt(), a_token, check_cancelled=check_cancelled)
     assert calls == 10
 
 

@@ -15,11 +15,11 @@ from commands import command
 from conftest import TINY, tiny_gpt
 from numpy.typing import NDArray
 
+from tui_gpt.checkpoints.weights import save_model
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets
-from tui_gpt.model.checkpoint import save_model
-from tui_gpt.model.tokenizer import CharacterTokenizer
 from tui_gpt.records.recording import Recording
 from tui_gpt.records.tensors import statistics
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 
 PRE_BLOCK = (
     "resid_pre", "ln_1", "q", "k", "v", "attn_scores", "pattern", "z", "attn_out", "resid_mid",

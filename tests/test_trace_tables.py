@@ -12,15 +12,15 @@ from conftest import TINY, tiny_gpt
 from rich.cells import cell_len
 from rich.text import Text
 
-from tui_gpt.model.checkpoint import save_model
-from tui_gpt.model.tokenizer import CharacterTokenizer
+from tui_gpt.checkpoints.weights import save_model
 from tui_gpt.records.stages import Axis, find_stage, stage_table
 from tui_gpt.records.tensors import StageSummary, StageTensor, statistics
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Candidate, ModelFacts, Run
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+from tui_gpt.views.commands.trace import bar, places, trace_table
+from tui_gpt.views.commands.values import stage_values
 from tui_gpt.views.profile import Glyphs, TerminalProfile
-from tui_gpt.views.tables import bar, places, trace_table
-from tui_gpt.views.values import stage_values
 
 ODD_CHARACTERS = "\n\r\t\x07\x1b []/;:\\01235?abcdefghijmnrxPWNEDQUJCL日é"
 """A vocabulary that can spell what terminals obey and what markup readers read."""

@@ -23,10 +23,10 @@ import torch
 from torch.nn import functional
 
 from tui_gpt import cli
+from tui_gpt.checkpoints.weights import find_model, load_weights
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import DamagedModel
 from tui_gpt.model import train as training
-from tui_gpt.model.checkpoint import find_model, load_weights
 from tui_gpt.model.gpt import GPT
 from tui_gpt.model.train import Progress, Schedule, mean_loss, read_text, unigram_entropy
 

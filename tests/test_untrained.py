@@ -14,10 +14,10 @@ import pytest
 import torch
 from commands import command
 
+from tui_gpt.checkpoints.memory_check import check_memory
+from tui_gpt.checkpoints.weights import find_model, load_weights, untrained_presets
 from tui_gpt.errors import NotEnoughMemory, NoTokenizer, UnknownModel
-from tui_gpt.model.checkpoint import find_model, load_weights, untrained_presets
 from tui_gpt.model.gpt import GPT
-from tui_gpt.model.room import check_memory
 from tui_gpt.session import Session
 
 SMALL = "untrained:shakespeare"

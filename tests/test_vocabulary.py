@@ -20,10 +20,10 @@ from vocabularies import (
 )
 
 from tui_gpt.errors import DamagedModel, UnknownCharacters, UnknownTokenId
-from tui_gpt.model.byte_pairs import BytePairTokenizer, build_vocabulary
-from tui_gpt.model.tokenizer import CharacterTokenizer, GPT2Tokenizer, Tokenizer
-from tui_gpt.model.vocabulary import folder_tokenizer
 from tui_gpt.records.tokens import Token, joined_text
+from tui_gpt.tokenization.byte_pairs import BytePairTokenizer, build_vocabulary
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer, GPT2Tokenizer, Tokenizer
+from tui_gpt.tokenization.vocabulary import folder_tokenizer
 from tui_gpt.views.text import label
 
 TEXT = "the inn, in the “thé” 👍\n\t <|endoftext|>"

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from tui_gpt.files import assets
-from tui_gpt.model.byte_pairs import byte_of_printable
+from tui_gpt.tokenization.byte_pairs import byte_of_printable
 
 BYTES = tuple(byte_of_printable())
 """The characters that stand for the 256 bytes, in rank order."""

@@ -1,7 +1,7 @@
 """What can be refused, and the exit code each refusal has.
 
 A message names the thing, gives both numbers and says what to do. It is one line of plain
-text; whatever part of it came from outside is made harmless where it is shown.
+text; whatever part of it came from outside is sanitized where it is shown.
 """
 
 from __future__ import annotations

@@ -7,17 +7,23 @@ that bears a file's name would keep its reader waiting.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from tui_gpt.errors import CannotWrite
+from tui_gpt.errors import CannotWrite, DamagedModel
 
 BUNDLED_MODELS = ("shakespeare", "shakespeare-2017")
 """The models that ship with the program, the default first."""
 
 DEFAULT_PROMPT = "To be, or not to be"
+
+
+_LARGEST = 10_000_000
+"""Bytes; an index of a thousand shards has less."""
 
 
 def assets() -> Path:
@@ -52,6 +58,26 @@ def read_regular(path: Path) -> bytes:
     """
     regular_size(path)
     return path.read_bytes()
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read one JSON object; a byte-order mark is allowed, the locale does not matter.
+
+    Raises:
+        DamagedModel: There is none, or it may not be read.
+    """
+    try:
+        size = regular_size(path)
+        if size > _LARGEST:
+            raise DamagedModel(f"{path} has {size} bytes; more than {_LARGEST} are not read")
+        raw = json.loads(read_regular(path).decode("utf-8-sig"))
+    except OSError as error:
+        raise DamagedModel(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise DamagedModel(f"{path} is damaged: it is no JSON") from error
+    if not isinstance(raw, dict):
+        raise DamagedModel(f"{path} is damaged: it is no JSON object")
+    return raw
 
 
 def write_whole(path: Path, content: bytes) -> None:

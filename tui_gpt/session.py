@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from tui_gpt.checkpoints.find import ModelSource, find_model
 from tui_gpt.errors import (
     DamagedModel,
     EmptyPrompt,
@@ -24,7 +25,6 @@ from tui_gpt.errors import (
     UnknownTokenId,
 )
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets, regular_size
-from tui_gpt.model.sources import ModelSource, find_model
 from tui_gpt.records.stages import Parameter, stage_table
 from tui_gpt.records.tokens import Token, joined_text
 from tui_gpt.records.trace import ModelFacts, Run
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_gpt.analysis.generation import Stepper
-    from tui_gpt.model.checkpoint import LoadedWeights
+    from tui_gpt.checkpoints.weights import LoadedWeights
     from tui_gpt.model.gpt import GPT
-    from tui_gpt.records.explanation import Explanation
-    from tui_gpt.records.identities import Identities
-    from tui_gpt.records.lens import Lens
+    from tui_gpt.records.analyses.explanation import Explanation
+    from tui_gpt.records.analyses.identities import Identities
+    from tui_gpt.records.analyses.lens import Lens
+    from tui_gpt.records.analyses.output import Output
+    from tui_gpt.records.analyses.stream import Stream
     from tui_gpt.records.loader_report import LoaderReport
-    from tui_gpt.records.output import Output
     from tui_gpt.records.recording import Recording
-    from tui_gpt.records.stream import Stream
     from tui_gpt.records.trace import Trace
 
 
@@ -74,7 +74,7 @@ class Session:
 
     def card(self) -> dict[str, Any]:
         """How the weights came to be, as `card.json` says."""
-        from tui_gpt.model.checkpoint import read_card
+        from tui_gpt.checkpoints.weights import read_card
 
         return read_card(self.source)
 
@@ -142,7 +142,7 @@ class Session:
             return self.prepare(typed, crop=crop)
         return self.prepare_ids(self.read_ids(typed), crop=crop)
 
-    def take_over(self, run: Run, *, crop: bool = False) -> Run:
+    def adapt_run(self, run: Run, *, crop: bool = False) -> Run:
         """Lay out the stages for the prompt of another model.
 
         A text is cut anew. Where one of the two models has no vocabulary, the ids are the prompt;
@@ -167,7 +167,7 @@ class Session:
         Raises:
             DamagedModel: The weight file is not whole or not of this config.
         """
-        from tui_gpt.model.checkpoint import read_weights
+        from tui_gpt.checkpoints.weights import read_weights
 
         with self._loading:  # a preload and a first question may meet here
             if self._read is None:
@@ -177,22 +177,22 @@ class Session:
         self, checking: Callable[[int, int], None] = lambda done, count: None
     ) -> LoaderReport:
         """Say which tensor of which file became which parameter; see `load`."""
-        from tui_gpt.model.report import report_of
+        from tui_gpt.checkpoints.report import report_of
 
         self.load(checking)
         assert self._read is not None
         return report_of(self.source, self._read)
 
-    def trace(self, run: Run, *, go_on: Callable[[], None] = lambda: None) -> Trace:
+    def trace(self, run: Run, *, check_cancelled: Callable[[], None] = lambda: None) -> Trace:
         """Run the model over a prepared prompt.
 
         Args:
             run: From `prepare` of this session.
-            go_on: Called at each activation; what it raises ends the pass.
+            check_cancelled: Called at each activation; what it raises ends the pass.
         """
         from tui_gpt.trace.record import LiveTrace
 
-        return LiveTrace(run, self._loaded(), self.token, go_on=go_on)
+        return LiveTrace(run, self._loaded(), self.token, check_cancelled=check_cancelled)
 
     def explain(self, trace: Trace, stage_id: str, index: tuple[int, ...]) -> Explanation:
         """Say where one number of a trace of this model comes from.
@@ -212,36 +212,38 @@ class Session:
         return explain(trace, self.parameter, stage_id, index)
 
     @staticmethod
-    def stream(trace: Trace, *, go_on: Callable[[], None] = lambda: None) -> Stream:
+    def stream(trace: Trace, *, check_cancelled: Callable[[], None] = lambda: None) -> Stream:
         """Measure the residual stream at every depth; no model and no torch are needed."""
         from tui_gpt.analysis.stream import stream
 
-        return stream(trace, go_on=go_on)
+        return stream(trace, check_cancelled=check_cancelled)
 
     def lens(
-        self, trace: Trace, position: int, *, go_on: Callable[[], None] = lambda: None
+        self, trace: Trace, position: int, *, check_cancelled: Callable[[], None] = lambda: None
     ) -> Lens:
         """Read the stream of one position through the output head, at every depth.
 
         Args:
             trace: Live, or a recording made with these weights.
             position: Counted from 0.
-            go_on: Called at each depth; what it raises ends the work.
+            check_cancelled: Called at each depth; what it raises ends the work.
         """
         from tui_gpt.analysis.lens import lens
 
-        return lens(trace, self._loaded(), self.token, position, go_on=go_on)
+        return lens(trace, self._loaded(), self.token, position, check_cancelled=check_cancelled)
 
-    def identities(self, trace: Trace, *, go_on: Callable[[], None] = lambda: None) -> Identities:
+    def identities(
+        self, trace: Trace, *, check_cancelled: Callable[[], None] = lambda: None
+    ) -> Identities:
         """Check what must hold between the stages of a trace.
 
         Args:
             trace: Live, or a recording made with these weights.
-            go_on: Called at each stage; what it raises ends the work.
+            check_cancelled: Called at each stage; what it raises ends the work.
         """
         from tui_gpt.analysis.identities import identities
 
-        return identities(trace, self._loaded(), go_on=go_on)
+        return identities(trace, self._loaded(), check_cancelled=check_cancelled)
 
     def output(self, trace: Trace, position: int) -> Output:
         """Rank the whole vocabulary after one position; no torch is needed.
@@ -325,7 +327,7 @@ class Session:
 
             made_of = f"{self.source.recipe.name} torch {version('torch')}"
             return hashlib.sha256(made_of.encode()).hexdigest()
-        from tui_gpt.model.checkpoint import weights_files
+        from tui_gpt.checkpoints.weights import weights_files
 
         paths = weights_files(self.source)
         digests = [_sha256(path) for path in paths]

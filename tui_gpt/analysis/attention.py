@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tui_gpt.records.attention import Attention, pooled_by_largest
-from tui_gpt.records.held import held
+from tui_gpt.records.analyses.attention import Attention, pooled_by_largest
+from tui_gpt.records.stage_values import stage_values
 from tui_gpt.records.stages import stage_id
 from tui_gpt.records.trace import Trace
 
@@ -28,8 +28,8 @@ def attention(trace: Trace, layer: int) -> Attention:
     Raises:
         UnknownStage: The model has no such block.
     """
-    pattern = held(trace, stage_id("pattern", layer))
-    scores = held(trace, stage_id("attn_scores", layer))
+    pattern = stage_values(trace, stage_id("pattern", layer))
+    scores = stage_values(trace, stage_id("attn_scores", layer))
     n_head, n_positions, _ = pattern.stage.shape
     entropy = overview = None
     if pattern.tensor is not None:

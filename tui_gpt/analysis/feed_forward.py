@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tui_gpt.config import Activation
-from tui_gpt.records.feed_forward import Curve, FeedForward
-from tui_gpt.records.held import Held, held
+from tui_gpt.records.analyses.feed_forward import Curve, FeedForward
+from tui_gpt.records.stage_values import StageValues, stage_values
 from tui_gpt.records.stages import stage_id
 from tui_gpt.records.trace import Trace
 
@@ -35,8 +35,8 @@ def feed_forward(trace: Trace, layer: int) -> FeedForward:
     Raises:
         UnknownStage: The model has no such block.
     """
-    pre = held(trace, stage_id("mlp_pre", layer))
-    post = held(trace, stage_id("mlp_post", layer))
+    pre = stage_values(trace, stage_id("mlp_pre", layer))
+    post = stage_values(trace, stage_id("mlp_post", layer))
     off_share: NDArray[np.float64] | None = None
     off_overall: float | None = None
     n_silent: int | None = None
@@ -86,7 +86,7 @@ def activated(activation: Activation, x: float) -> float:
             return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def _range(source: Held) -> tuple[float, float] | None:
+def _range(source: StageValues) -> tuple[float, float] | None:
     """Find the least and the largest finite value; None where there is none."""
     if source.tensor is None:
         return None

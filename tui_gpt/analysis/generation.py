@@ -15,15 +15,15 @@ from tui_gpt.analysis.output import ranking
 from tui_gpt.errors import NothingToChoose
 from tui_gpt.model.generate import Reader, Reading
 from tui_gpt.model.gpt import GPT
-from tui_gpt.records.generation import (
+from tui_gpt.records.analyses.generation import (
     GREEDY,
     CacheCheck,
     GenerationStep,
     Reshaped,
     Sampling,
 )
-from tui_gpt.records.output import Ranked, Ranking
-from tui_gpt.records.prediction import best_ids
+from tui_gpt.records.analyses.output import Ranked, Ranking
+from tui_gpt.records.analyses.prediction import best_ids
 from tui_gpt.records.tokens import Token
 
 N_SHOWN = 40
@@ -72,7 +72,7 @@ class Stepper:
         *,
         sampling: Sampling = GREEDY,
         cache: bool = True,
-        go_on: Callable[[], None] = lambda: None,
+        check_cancelled: Callable[[], None] = lambda: None,
     ) -> GenerationStep:
         """Choose the token after a text.
 
@@ -81,12 +81,12 @@ class Stepper:
             number: Of the step, counted from 0.
             sampling: How the token is chosen.
             cache: Use and keep keys and values.
-            go_on: Called within the pass; what it raises ends it.
+            check_cancelled: Called within the pass; what it raises ends it.
 
         Raises:
             NothingToChoose: No logit is a number, or a NaN leaves nothing to draw from.
         """
-        reading = self._reader.read(ids, cache=cache, go_on=go_on)
+        reading = self._reader.read(ids, cache=cache, check_cancelled=check_cancelled)
         ranked = ranking(reading.logits, reading.probs, self._token, self._top)
         if not ranked.best or ranked.best[0].logit == -np.inf:
             raise NothingToChoose(number, "no logit is a number")
@@ -118,22 +118,26 @@ class Stepper:
         return self._reshape(reading, ranked, sampling, len(ids), number)
 
     def check_cache(
-        self, ids: Sequence[int], *, runs: int = 3, go_on: Callable[[], None] = lambda: None
+        self,
+        ids: Sequence[int],
+        *,
+        runs: int = 3,
+        check_cancelled: Callable[[], None] = lambda: None,
     ) -> CacheCheck:
         """Read a text from kept keys and values, and once more as a whole, and compare.
 
         Args:
             ids: The whole text.
             runs: Times to measure each; a pass that takes long is measured once.
-            go_on: Called within each pass; what it raises ends it.
+            check_cancelled: Called within each pass; what it raises ends it.
         """
         with_cache: list[Reading] = []
         without: list[Reading] = []
         while not without or (len(without) < runs and without[0].seconds < _LONG):
             if 1 < len(ids) <= self._size:  # so that all but the last token are kept
-                self._reader.read(ids[:-1], cache=True, go_on=go_on)
-            with_cache.append(self._reader.read(ids, cache=True, go_on=go_on))
-            without.append(self._reader.read(ids, cache=False, go_on=go_on))
+                self._reader.read(ids[:-1], cache=True, check_cancelled=check_cancelled)
+            with_cache.append(self._reader.read(ids, cache=True, check_cancelled=check_cancelled))
+            without.append(self._reader.read(ids, cache=False, check_cancelled=check_cancelled))
         cached, full = with_cache[-1], without[-1]
         apart = np.abs(cached.logits.astype(np.float64) - full.logits)
         return CacheCheck(

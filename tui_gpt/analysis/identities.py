@@ -22,7 +22,7 @@ from tui_gpt.analysis.lens import answers, company
 from tui_gpt.analysis.rounding import room
 from tui_gpt.errors import MissingStage
 from tui_gpt.model.gpt import GPT
-from tui_gpt.records.identities import Identities, Identity
+from tui_gpt.records.analyses.identities import Identities, Identity
 from tui_gpt.records.stages import ActivationName, Stage, stage_id
 from tui_gpt.records.trace import Trace
 from tui_gpt.trace.record import ROWS_TOGETHER
@@ -44,15 +44,17 @@ _SAME = "the same to the last bit"
 _SMALLEST = 2.0**-126
 
 
-def identities(trace: Trace, model: GPT, *, go_on: Callable[[], None] = lambda: None) -> Identities:
+def identities(
+    trace: Trace, model: GPT, *, check_cancelled: Callable[[], None] = lambda: None
+) -> Identities:
     """Check every identity of a trace.
 
     Args:
         trace: Live or recorded, of this model.
         model: In evaluation mode.
-        go_on: Called at each stage; what it raises ends the work.
+        check_cancelled: Called at each stage; what it raises ends the work.
     """
-    check = _Check(trace, model, go_on)
+    check = _Check(trace, model, check_cancelled)
     with torch.inference_mode():
         check.run()
     return Identities(tuple(check.results()))
@@ -78,12 +80,12 @@ class _Cell:
 class _Check:
     """The tap, and what it has found so far."""
 
-    def __init__(self, trace: Trace, model: GPT, go_on: Callable[[], None]) -> None:
+    def __init__(self, trace: Trace, model: GPT, check_cancelled: Callable[[], None]) -> None:
         self._trace = trace
         self._model = model
         self._config = model.config
         self._weights = model.state_dict()
-        self._go_on = go_on
+        self._go_on = check_cancelled
         self._stages = {stage.id: stage for stage in trace.run.stages}
         self._last = self._stages["ln_final" if model.ln_f is not None else "logits"].reads[0]
         """The stream that the last block leaves."""

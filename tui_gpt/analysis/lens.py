@@ -17,8 +17,8 @@ from torch import Tensor
 from tui_gpt.analysis.output import ranking
 from tui_gpt.errors import MissingStage
 from tui_gpt.model.gpt import GPT
-from tui_gpt.records.lens import Lens, LensPoint
-from tui_gpt.records.stream import stream_stages
+from tui_gpt.records.analyses.lens import Lens, LensPoint
+from tui_gpt.records.analyses.stream import stream_stages
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import N_CANDIDATES, Trace
 from tui_gpt.trace.record import ROWS_TOGETHER, Recorder
@@ -37,7 +37,7 @@ def lens(
     position: int,
     *,
     count: int = N_CANDIDATES,
-    go_on: Callable[[], None] = lambda: None,
+    check_cancelled: Callable[[], None] = lambda: None,
 ) -> Lens:
     """Read the stream of one position through the output head, at every depth.
 
@@ -47,9 +47,9 @@ def lens(
         token: Gives the token of an id.
         position: Counted from 0.
         count: Candidates of each depth; fewer where the vocabulary is smaller.
-        go_on: Called at each depth; what it raises ends the work.
+        check_cancelled: Called at each depth; what it raises ends the work.
     """
-    (only,) = lenses(trace, model, token, (position,), count=count, go_on=go_on)
+    (only,) = lenses(trace, model, token, (position,), count=count, check_cancelled=check_cancelled)
     return only
 
 
@@ -60,7 +60,7 @@ def lenses(
     positions: tuple[int, ...],
     *,
     count: int = N_CANDIDATES,
-    go_on: Callable[[], None] = lambda: None,
+    check_cancelled: Callable[[], None] = lambda: None,
 ) -> tuple[Lens, ...]:
     """Read several positions, each as `lens` does, going through the blocks once."""
     stages = [stage for stage, _ in stream_stages(trace.run.stages, model.config)]
@@ -69,7 +69,7 @@ def lenses(
     holes: dict[int, str] = {}
     last: NDArray[np.float32] | None = None  # (T, C)
     for depth, stage in enumerate(stages):
-        go_on()
+        check_cancelled()
         try:
             values = trace.tensor(stage.id).values.astype(np.float32, copy=False)
         except MissingStage as hole:
@@ -81,7 +81,7 @@ def lenses(
             last = values
     read: list[Lens] = []
     for place, position in enumerate(positions):
-        go_on()
+        check_cancelled()
         found = dict(_above(model, {depth: kept[place] for depth, kept in rows.items()}))
         if last is not None:
             first, end = company(position, len(last))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tui_gpt.analysis.summary import slices
 from tui_gpt.errors import MissingStage
-from tui_gpt.records.output import NotFinite, Output, Ranked, Ranking
-from tui_gpt.records.prediction import best_ids
+from tui_gpt.records.analyses.output import NotFinite, Output, Ranked, Ranking
+from tui_gpt.records.analyses.prediction import best_ids
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Trace
 

@@ -14,22 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tui_gpt.errors import MissingStage
+from tui_gpt.records.analyses.stream import Stream, StreamPoint, Written, stream_stages
 from tui_gpt.records.stages import Stage
-from tui_gpt.records.stream import Stream, StreamPoint, Written, stream_stages
 from tui_gpt.records.trace import Trace
 
 
-def stream(trace: Trace, *, go_on: Callable[[], None] = lambda: None) -> Stream:
+def stream(trace: Trace, *, check_cancelled: Callable[[], None] = lambda: None) -> Stream:
     """Measure the stream at every depth.
 
     Args:
         trace: Live or recorded.
-        go_on: Called at each point; what it raises ends the work.
+        check_cancelled: Called at each point; what it raises ends the work.
     """
     config = trace.run.model.config
     points: list[StreamPoint] = []
     for stage, writer in stream_stages(trace.run.stages, config):
-        go_on()
+        check_cancelled()
         norm, cosine, missing = _measured(trace, stage)
         written = None if writer is None else _written(trace, writer, points[-1])
         points.append(StreamPoint(stage, written, norm, cosine, missing))

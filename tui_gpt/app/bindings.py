@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.binding import Binding, BindingType
 
 from tui_gpt.app.actions import ACTIONS
-from tui_gpt.app.moves import MOVES
 from tui_gpt.app.panes import PANES
+from tui_gpt.app.place.moves import MOVES
 
 _ARROWS = (("up,k", -1, 0), ("down,j", 1, 0), ("left", 0, -1), ("right", 0, 1))
 

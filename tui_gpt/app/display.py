@@ -16,7 +16,7 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
 from tui_gpt.views.profile import TerminalProfile
-from tui_gpt.views.text import spoken
+from tui_gpt.views.text import transliterate
 
 _BRIDGE = 4
 """Unchanged cells that are sent again rather than jumped over: a jump costs about as much."""
@@ -112,7 +112,9 @@ class Terminal:
                     # A widget of Textual's passes what was typed; nothing of it steers us.
                     cells.extend((" ", *codes) for _ in range(width))
                 elif self._profile.ascii and not char.isascii():
-                    plain = "~" if char == "…" else spoken(char, "ascii")  # as `fit` marks a cut
+                    plain = (
+                        "~" if char == "…" else transliterate(char, "ascii")
+                    )  # as `fit` marks a cut
                     cells.extend((plain if len(plain) == 1 else "?", *codes) for _ in range(width))
                 elif width:
                     cells.append((char, *codes))

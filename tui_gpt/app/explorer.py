@@ -21,8 +21,8 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from tui_gpt.app.display import Terminal
+from tui_gpt.app.initial_view import InitialView
 from tui_gpt.app.main_screen import MainScreen
-from tui_gpt.app.opening import Opening
 from tui_gpt.views.palette import BACKGROUND
 from tui_gpt.views.profile import TerminalProfile
 
@@ -46,18 +46,18 @@ class ExplorerApp(App[None], inherit_bindings=False):
     Screen { layers: base; overflow: hidden; scrollbar-size: 0 0; }
     """
 
-    def __init__(self, opening: Opening, profile: TerminalProfile, n_threads: int) -> None:
+    def __init__(self, initial_view: InitialView, profile: TerminalProfile, n_threads: int) -> None:
         """Prepare the first frame.
 
         Args:
-            opening: What to show first.
+            initial_view: What to show first.
             profile: What the terminal can show.
             n_threads: CPU threads of the computation.
         """
         own_colours = profile.colour in ("truecolor", "256")
         super().__init__(ansi_color=not own_colours)
         self.profile = profile
-        self._opening = opening
+        self._initial_view = initial_view
         self._n_threads = n_threads
         self._terminal = Terminal(profile)
         self.register_theme(_THEME)
@@ -66,7 +66,7 @@ class ExplorerApp(App[None], inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[None]:
         """Start with the main screen."""
-        return MainScreen(self._opening, self.profile, self._n_threads)
+        return MainScreen(self._initial_view, self.profile, self._n_threads)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Leave colours to the profile: `Terminal` writes what it allows, NO_COLOR or not."""

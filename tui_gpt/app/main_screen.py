@@ -18,9 +18,16 @@ from textual.timer import Timer
 
 from tui_gpt.app.actions import KEPT, hints
 from tui_gpt.app.bindings import bindings
-from tui_gpt.app.dialog import Dialog, with_keys
+from tui_gpt.app.dialogs.dialog import Dialog, with_keys
+from tui_gpt.app.initial_view import InitialView
 from tui_gpt.app.lines import Lines
-from tui_gpt.app.messages import (
+from tui_gpt.app.panes import PANES
+from tui_gpt.app.panes.pane import Pane, Scene
+from tui_gpt.app.place.moves import MOVES
+from tui_gpt.app.place.place import Place, at_largest
+from tui_gpt.app.status import going_on, standing
+from tui_gpt.app.work.jobs import Work
+from tui_gpt.app.work.messages import (
     Answered,
     Checking,
     ModelLoaded,
@@ -29,14 +36,7 @@ from tui_gpt.app.messages import (
     TraceFailed,
     TraceReady,
 )
-from tui_gpt.app.moves import MOVES
-from tui_gpt.app.opening import Opening
-from tui_gpt.app.panes import PANES
-from tui_gpt.app.panes.pane import Pane, Scene
-from tui_gpt.app.place import Place, at_largest
-from tui_gpt.app.questions import Answers, Broken, BrokenOf, ExplanationOf, Shown
-from tui_gpt.app.status import going_on, standing
-from tui_gpt.app.work import Work
+from tui_gpt.app.work.questions import Answers, Broken, BrokenOf, ExplanationOf, Shown
 from tui_gpt.errors import TuiGPTError
 from tui_gpt.records.stages import find_stage
 from tui_gpt.records.tokens import Token
@@ -45,7 +45,7 @@ from tui_gpt.views import bars
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import TerminalProfile
 from tui_gpt.views.rows import Row, padded
-from tui_gpt.views.text import harmless, spoken
+from tui_gpt.views.text import sanitize, transliterate
 
 if TYPE_CHECKING:
     from tui_gpt.session import Session
@@ -72,17 +72,19 @@ class MainScreen(Screen[None]):
     MainScreen > #body { height: 1fr; }
     """
 
-    def __init__(self, opening: Opening, profile: TerminalProfile, n_threads: int) -> None:
+    def __init__(self, initial_view: InitialView, profile: TerminalProfile, n_threads: int) -> None:
         super().__init__()
-        self._session = opening.session
-        self._recording = opening.recording
-        self._crop = opening.crop
-        self._models = opening.models
+        self._session = initial_view.session
+        self._recording = initial_view.recording
+        self._crop = initial_view.crop
+        self._models = initial_view.models
         self._palette = palette(profile)
         self._work = Work(self.post_message, n_threads)
         self._panes: dict[str, Pane] = {}
-        stages = opening.run.stages
-        self.place = Place(opening.run, stages.index(find_stage(stages, opening.stage_id)))
+        stages = initial_view.run.stages
+        self.place = Place(
+            initial_view.run, stages.index(find_stage(stages, initial_view.stage_id))
+        )
         self._jumps: list[Place] = []
         self._trace: Trace | None = None
         self._answers = Answers()
@@ -230,7 +232,7 @@ class MainScreen(Screen[None]):
 
     async def action_prompt(self) -> None:
         """Edit the prompt."""
-        from tui_gpt.app.prompt_editor import PromptEditor  # not for the first frame
+        from tui_gpt.app.dialogs.prompt_editor import PromptEditor  # not for the first frame
 
         if self._session is None:
             self._complain("this recording's model is not here, so no other prompt can be run")
@@ -248,7 +250,7 @@ class MainScreen(Screen[None]):
 
     async def action_model(self) -> None:
         """Choose another model."""
-        from tui_gpt.app.model_chooser import ModelChooser  # not for the first frame
+        from tui_gpt.app.dialogs.model_chooser import ModelChooser  # not for the first frame
 
         run = self.place.run
         await self.app.push_screen(
@@ -262,13 +264,13 @@ class MainScreen(Screen[None]):
 
     async def action_help(self) -> None:
         """Show the keys and how to read the screen."""
-        from tui_gpt.app.help import Help  # not for the first frame
+        from tui_gpt.app.dialogs.help import Help  # not for the first frame
 
         await self.app.push_screen(Help(self._palette))
 
     async def action_inspect(self) -> None:
         """Show how the model's files were read."""
-        from tui_gpt.app.inspection import Inspection  # not for the first frame
+        from tui_gpt.app.dialogs.inspection import Inspection  # not for the first frame
 
         if self._session is None:
             self._complain("this recording's model is not here, so there are no files to look at")
@@ -361,7 +363,7 @@ class MainScreen(Screen[None]):
             return
         self._lines("title").show([bars.title_bar(self.place.run, width, self._palette)])
         if notices:
-            text = spoken(harmless(" · ".join(notices)), self._palette.profile.glyphs)
+            text = transliterate(sanitize(" · ".join(notices)), self._palette.profile.glyphs)
             self._show_line("notice", [Segment(f" {text}", self._palette.problem)])
         self._draw_status()
         self._draw_footer()
@@ -376,7 +378,7 @@ class MainScreen(Screen[None]):
         """Draw the panes' names, and what is going on; a problem takes the names' place."""
         width = self.app.size.width
         if self._problem:
-            text = spoken(harmless(self._problem), self._palette.profile.glyphs)
+            text = transliterate(sanitize(self._problem), self._palette.profile.glyphs)
             self._show_line("tabs", [Segment(f" {text}", self._palette.problem)])
         else:
             panes = [(pane.key, pane.title) for pane in PANES]
@@ -428,15 +430,15 @@ class MainScreen(Screen[None]):
 
     def _pace(self) -> None:
         """Take the next step of a text that writes itself, when its time has come."""
-        writing = self.place.writing
-        if self._next_step is None and writing is not None and writing.can_go_on:
-            self._next_step = self.set_timer(writing.wait, self._write_on)
+        generation = self.place.generation
+        if self._next_step is None and generation is not None and generation.can_go_on:
+            self._next_step = self.set_timer(generation.wait, self._write_on)
 
     def _write_on(self) -> None:
         self._next_step = None
-        writing = self.place.writing
-        if writing is not None and writing.can_go_on:
-            self._go(replace(self.place, writing=writing.onward()))
+        generation = self.place.generation
+        if generation is not None and generation.can_go_on:
+            self._go(replace(self.place, generation=generation.onward()))
 
     def _vocabulary(self) -> Callable[[int], Token] | None:
         return None if self._session is None else self._session.token

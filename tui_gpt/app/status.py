@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tui_gpt.app.messages import Checking
-from tui_gpt.app.questions import Broken
+from tui_gpt.app.work.messages import Checking
+from tui_gpt.app.work.questions import Broken
 from tui_gpt.records.trace import Run
 
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from tui_gpt.cli.commands import tui_gpt
+from tui_gpt.cli.group import tui_gpt
 from tui_gpt.errors import TuiGPTError
 
 INTERRUPTED = 130
@@ -93,9 +93,11 @@ def _complain(message: str) -> None:
     if sys.stderr is None:
         return
     from tui_gpt.cli.environment import glyph_set
-    from tui_gpt.views.text import harmless, spoken
+    from tui_gpt.views.text import sanitize, transliterate
 
-    click.echo(f"tui-gpt: {spoken(harmless(message), glyph_set(sys.stderr.encoding))}", err=True)
+    click.echo(
+        f"tui-gpt: {transliterate(sanitize(message), glyph_set(sys.stderr.encoding))}", err=True
+    )
 
 
 def _leave_on_signal(number: int, frame: FrameType | None) -> NoReturn:

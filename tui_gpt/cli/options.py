@@ -174,10 +174,10 @@ def prompt_options(command: Command) -> Command:
 
 def say_notices(notices: Iterable[str]) -> None:
     """Say on standard error what has no place in the output."""
-    from tui_gpt.views.text import harmless, spoken
+    from tui_gpt.views.text import sanitize, transliterate
 
     for notice in notices:
-        words = spoken(harmless(notice), glyph_set(sys.stderr.encoding))
+        words = transliterate(sanitize(notice), glyph_set(sys.stderr.encoding))
         click.echo(f"tui-gpt: notice: {words}", err=True)
 
 

@@ -46,20 +46,20 @@ class Reader:
 
     @torch.no_grad()
     def read(
-        self, ids: Sequence[int], *, cache: bool, go_on: Callable[[], None] = lambda: None
+        self, ids: Sequence[int], *, cache: bool, check_cancelled: Callable[[], None] = lambda: None
     ) -> Reading:
         """Answer after a text, from its last T tokens.
 
         Args:
             ids: The whole text, one token or more.
             cache: Use keys and values of a text read before, as far as both begin alike.
-            go_on: Called at each activation; what it raises ends the pass.
+            check_cancelled: Called at each activation; what it raises ends the pass.
         """
         size = self._model.config.block_size
         started = time.perf_counter()
         kept = self._begin_alike(ids) if cache and len(ids) <= size else 0
         past = [(k[:, :, :kept], v[:, :, :kept]) for k, v in self._past] if kept else []
-        last = _Last(go_on)
+        last = _Last(check_cancelled)
         stream = self._model.stream(torch.tensor([ids[-size:][kept:]]), last, past)  # (1, T, C)
         self._model.unembed(stream[:, -1:], last)
         seconds = time.perf_counter() - started
@@ -77,8 +77,8 @@ class Reader:
 class _Last:
     """A tap that keeps the last row of logits and probabilities."""
 
-    def __init__(self, go_on: Callable[[], None]) -> None:
-        self._go_on = go_on
+    def __init__(self, check_cancelled: Callable[[], None]) -> None:
+        self._go_on = check_cancelled
         self.seen: dict[str, NDArray[np.float32]] = {}
 
     def __call__(self, name: ActivationName, layer: int | None, x: Tensor) -> Tensor:

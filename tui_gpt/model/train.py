@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tui_gpt import __version__
+from tui_gpt.checkpoints.weights import CARD, ModelSource, discard_model, read_card, save_model
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import (
     CannotWrite,
@@ -31,9 +32,8 @@ from tui_gpt.errors import (
     UnusableText,
 )
 from tui_gpt.files import write_whole
-from tui_gpt.model.checkpoint import CARD, ModelSource, discard_model, read_card, save_model
 from tui_gpt.model.gpt import GPT
-from tui_gpt.model.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 
 RESUME = "resume.pt"
 

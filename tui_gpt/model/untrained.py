@@ -16,9 +16,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_gpt.checkpoints.memory_check import check_memory
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import UnknownModel
-from tui_gpt.model.room import check_memory
 
 if TYPE_CHECKING:
     import torch

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tui_gpt.errors import MissingStage
 from tui_gpt.model.gpt import GPT
-from tui_gpt.records.prediction import best_candidates
+from tui_gpt.records.analyses.prediction import best_candidates
 from tui_gpt.records.stages import ActivationName, Stage, find_stage
 from tui_gpt.records.stages import stage_id as stage_id_of
 from tui_gpt.records.tensors import StageTensor
@@ -61,7 +61,7 @@ class LiveTrace:
         model: GPT,
         token: Callable[[int], Token],
         *,
-        go_on: Callable[[], None] = lambda: None,
+        check_cancelled: Callable[[], None] = lambda: None,
     ) -> None:
         """Run the model once over the tokens, keeping the stream at the block borders.
 
@@ -69,7 +69,7 @@ class LiveTrace:
             run: The prompt and its stage table.
             model: In evaluation mode.
             token: Gives the token of an id, for the prediction.
-            go_on: Called at each activation of the first pass; what it raises ends the pass.
+            check_cancelled: Called at each activation of the first pass; what it raises ends it.
         """
         self.run = run
         self._model = model
@@ -79,7 +79,7 @@ class LiveTrace:
         self._ids = torch.tensor([[token.id for token in run.tokens]])  # (1, T)
 
         def is_border(name: ActivationName) -> bool:
-            go_on()
+            check_cancelled()
             return name == "resid_pre"
 
         recorder = Recorder(is_border)

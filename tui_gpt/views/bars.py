@@ -11,7 +11,7 @@ from tui_gpt.records.trace import Run
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, padded, spread, width_of
-from tui_gpt.views.text import fit, harmless, prompt_words, spoken
+from tui_gpt.views.text import fit, prompt_words, sanitize, transliterate
 
 
 def title_bar(run: Run, width: int, palette: Palette) -> Row:
@@ -22,8 +22,8 @@ def title_bar(run: Run, width: int, palette: Palette) -> Row:
     """
     glyphs = palette.profile.glyphs
     model = run.model
-    name = fit_name(harmless(model.name, glyphs), 28, palette)
-    facts = spoken(
+    name = fit_name(sanitize(model.name, glyphs), 28, palette)
+    facts = transliterate(
         f" · {counted(model.config.n_layer, 'block')} · {counted(model.n_parameters, 'parameter')}",
         glyphs,
     )
@@ -71,7 +71,7 @@ def reading_bar(reading: Row, status: str, width: int, palette: Palette) -> Row:
     """
     if width_of(reading) > width:
         return spread(reading[:-1], reading[-1:], width, palette.plain)
-    words = spoken(f" {status} ", palette.profile.glyphs) if status else ""
+    words = transliterate(f" {status} ", palette.profile.glyphs) if status else ""
     room = width - width_of(reading)
     if cell_len(words) > room:
         words = ""
@@ -88,7 +88,7 @@ def footer(hints: Sequence[tuple[str, str]], width: int, palette: Palette, *, ke
         keep: How many of the last ones must stay.
     """
     glyphs = palette.profile.glyphs
-    written = [(f" {spoken(keys, glyphs)}", f" {words} ") for keys, words in hints]
+    written = [(f" {transliterate(keys, glyphs)}", f" {words} ") for keys, words in hints]
     widths = [cell_len(keys) + cell_len(words) for keys, words in written]
     first_kept = len(written) - keep
     room = width - sum(widths[first_kept:])

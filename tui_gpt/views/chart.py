@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from rich.segment import Segment
 from rich.style import Style
 
-from tui_gpt.records.feed_forward import Curve
+from tui_gpt.records.analyses.feed_forward import Curve
 from tui_gpt.views.numbers import short
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, padded, spread

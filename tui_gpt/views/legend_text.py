@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from tui_gpt.views.palette import Mark, Palette
-from tui_gpt.views.text import spoken
+from tui_gpt.views.text import transliterate
 
 
 def how_to_read(palette: Palette) -> list[tuple[str, list[Text]]]:
@@ -55,7 +55,7 @@ def how_to_read(palette: Palette) -> list[tuple[str, list[Text]]]:
 
 
 def _say(palette: Palette, sentence: str) -> Text:
-    return Text(f"  {spoken(sentence, palette.profile.glyphs)}", palette.plain)
+    return Text(f"  {transliterate(sentence, palette.profile.glyphs)}", palette.plain)
 
 
 def _scale(palette: Palette, marks: tuple[Mark, ...], words: str) -> Text:

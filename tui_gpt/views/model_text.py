@@ -10,16 +10,16 @@ from tui_gpt.config import GPTConfig
 from tui_gpt.records.trace import ModelFacts
 from tui_gpt.views.numbers import counted
 from tui_gpt.views.profile import Glyphs
-from tui_gpt.views.text import harmless, spoken
+from tui_gpt.views.text import sanitize, transliterate
 
 ACTIVATION_WORDS = {"gelu": "GELU", "gelu_tanh": "tanh GELU", "relu": "ReLU"}
 
 
 def describe(model: ModelFacts) -> str:
-    """Name a model with what tells it from others; `spoken` makes it ASCII where needed."""
+    """Name a model with what tells it from others; `transliterate` makes it ASCII where needed."""
     config = model.config
     return (
-        f"{harmless(model.name):<16} {model.n_parameters:>8,} parameters · "
+        f"{sanitize(model.name):<16} {model.n_parameters:>8,} parameters · "
         f"{counted(config.n_layer, 'block')} · {shape_words(config)}"
     )
 
@@ -35,7 +35,7 @@ def shape_words(config: GPTConfig) -> str:
 def untrained_lines(models: Sequence[ModelFacts], glyphs: Glyphs) -> Iterator[Text]:
     """List the shapes that can be filled with random numbers, a line each."""
     head = " · random numbers from a seed (--seed N, default 123)"
-    yield Text.assemble(("untrained:PRESET", "bold"), spoken(head, glyphs))
+    yield Text.assemble(("untrained:PRESET", "bold"), transliterate(head, glyphs))
     width = max(len(model.name) for model in models)
     for model in models:
         config = model.config
@@ -46,5 +46,5 @@ def untrained_lines(models: Sequence[ModelFacts], glyphs: Glyphs) -> Iterator[Te
             f"{config.norm}-norm",
             *(["tied"] if config.tied else []),
         )
-        name = harmless(model.name, glyphs)
-        yield Text(f"  {name:<{width}} {spoken(' · '.join(facts), glyphs)}")
+        name = sanitize(model.name, glyphs)
+        yield Text(f"  {name:<{width}} {transliterate(' · '.join(facts), glyphs)}")

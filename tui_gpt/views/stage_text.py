@@ -14,7 +14,7 @@ from tui_gpt.records.tokens import Token
 from tui_gpt.views.numbers import exact, short
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, padded, spread, width_of
-from tui_gpt.views.text import formula, named, spoken
+from tui_gpt.views.text import formula, named, transliterate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +77,7 @@ def heading(
     times = " x " if palette.profile.ascii else " × "
     plain, faint = palette.plain, palette.faint
     place = f"Block {stage.layer + 1} of {config.n_layer}" if stage.layer is not None else ""
-    separator = spoken(" · ", glyphs)
+    separator = transliterate(" · ", glyphs)
     title = (
         f"{place}{separator}{_TITLES[stage.name]}" if place else _TITLES[stage.name].capitalize()
     )
@@ -99,7 +99,7 @@ def heading(
         lines = [(text, plain) for text in (*wrapped(shape, width), *wrapped(operation, width))]
     lines += [
         *((text, palette.accent) for text in wrapped(formula(stage.formula, glyphs), width)),
-        *((text, faint) for text in wrapped(spoken(stage.topic, glyphs), width)),
+        *((text, faint) for text in wrapped(transliterate(stage.topic, glyphs), width)),
     ]
     return rows + [padded([Segment(text, style)], width, plain) for text, style in lines]
 
@@ -136,7 +136,7 @@ def parameter_heading(
     return [
         padded([Segment(part, style)], width, palette.plain)
         for text, style in lines
-        for part in wrapped(spoken(text, glyphs), width)
+        for part in wrapped(transliterate(text, glyphs), width)
     ]
 
 
@@ -147,7 +147,7 @@ def title_row(title: str, stage: Stage, right: Row, width: int, palette: Palette
         A row of exactly `width` cells.
     """
     glyphs = palette.profile.glyphs
-    said, how = spoken(title, glyphs), f"  {formula(stage.formula, glyphs)}"
+    said, how = transliterate(title, glyphs), f"  {formula(stage.formula, glyphs)}"
     left: Row = [Segment(said, palette.strong)]
     if cell_len(said) + cell_len(how) + width_of(right) <= width:
         left.append(Segment(how, palette.faint))
@@ -207,10 +207,10 @@ def reading(
         elif axis == "V" and vocabulary is not None:
             words += f" {named(vocabulary(i), glyphs)}"
         parts.append(words)
-    joined = spoken(" · ", glyphs).join(parts)
+    joined = transliterate(" · ", glyphs).join(parts)
     if stage.name in ("attn_scores", "pattern"):
         verb = " reads " if stage.name == "pattern" else " asks "
-        joined = spoken(" · ", glyphs).join((parts[0], parts[1] + verb + parts[2]))
+        joined = transliterate(" · ", glyphs).join((parts[0], parts[1] + verb + parts[2]))
     masked = tensor.masked
     if masked is not None and masked[stored]:
         value = "masked: it lies in the future"

@@ -34,7 +34,7 @@ _ASCII_INSTEAD = {
 """How our own words are written where only ASCII is shown."""
 
 
-def harmless(text: str, glyphs: Glyphs = "unicode", *, lines: bool = False) -> str:
+def sanitize(text: str, glyphs: Glyphs = "unicode", *, lines: bool = False) -> str:
     r"""Make outside text safe to print.
 
     Args:
@@ -50,10 +50,10 @@ def harmless(text: str, glyphs: Glyphs = "unicode", *, lines: bool = False) -> s
     return "".join(char if lines and char == "\n" else _visible(char, glyphs) for char in text)
 
 
-def spoken(text: str, glyphs: Glyphs) -> str:
+def transliterate(text: str, glyphs: Glyphs) -> str:
     """Write our own sentences in the characters the terminal has: γ or gamma, … or three dots.
 
-    Unlike `harmless` it expects no control characters, and reads best, not back.
+    Unlike `sanitize` it expects no control characters, and reads best, not back.
     """
     if glyphs == "unicode" or text.isascii():
         return text
@@ -65,14 +65,14 @@ def spoken(text: str, glyphs: Glyphs) -> str:
 
 def formula(text: str, glyphs: Glyphs) -> str:
     """Write a formula in the characters the terminal has; a dot is a product, not a dash."""
-    return spoken(text.replace("·", "*") if glyphs == "ascii" else text, glyphs)
+    return transliterate(text.replace("·", "*") if glyphs == "ascii" else text, glyphs)
 
 
 def label(token: Token, glyphs: Glyphs = "unicode") -> str:
     r"""Name a token in a heading or a table: blanks are visible, bytes are written out.
 
     Returns:
-        The harmless text with blanks as ␣ (`_` in ASCII) and other spaces as `\u3000`;
+        The sanitized text with blanks as ␣ (`_` in ASCII) and other spaces as `\u3000`;
         `\xf0\x9f` where the bytes are no character by themselves; `<unused 5>` where the
         vocabulary has no such id, `<id 5>` where there is no vocabulary.
     """
@@ -84,7 +84,7 @@ def label(token: Token, glyphs: Glyphs = "unicode") -> str:
     blank = "_" if glyphs == "ascii" else "␣"
     return "".join(
         blank if char == " " else _visible(char, "ascii") if char.isspace() else char
-        for char in harmless(text, glyphs)
+        for char in sanitize(text, glyphs)
     )
 
 
@@ -99,9 +99,9 @@ def prompt_words(run: Run, glyphs: Glyphs = "unicode") -> str:
 
 
 def quoted(text: str, glyphs: Glyphs = "unicode") -> str:
-    """Put harmless text between quotation marks."""
+    """Put sanitized text between quotation marks."""
     left, right = ('"', '"') if glyphs == "ascii" else ("“", "”")
-    return f"{left}{harmless(text, glyphs)}{right}"
+    return f"{left}{sanitize(text, glyphs)}{right}"
 
 
 def fit(text: str, width: int, glyphs: Glyphs = "unicode", *, keep_end: bool = False) -> str:

@@ -8,7 +8,7 @@ from tui_gpt.views.heatmap import Frame, scrolled
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, fitted
 from tui_gpt.views.stage_text import wrapped
-from tui_gpt.views.text import harmless, spoken
+from tui_gpt.views.text import sanitize, transliterate
 
 
 def has_halves(palette: Palette) -> bool:
@@ -26,7 +26,7 @@ def finished(rows: list[Row], width: int, height: int, palette: Palette) -> list
 
 def reason_rows(reason: str, width: int, height: int, palette: Palette) -> list[Row]:
     """Say why something is not there, over as many of `height` rows as it needs."""
-    text = spoken(harmless(reason, palette.profile.glyphs), palette.profile.glyphs)
+    text = transliterate(sanitize(reason, palette.profile.glyphs), palette.profile.glyphs)
     lines = wrapped(text, max(1, width - 2))
     rows: list[Row] = [[Segment(f" {line}", palette.problem)] for line in lines]
     return fitted(rows, width, height, palette.plain)

@@ -22,7 +22,7 @@ from tui_gpt.analysis.explain.elementwise import (
 )
 from tui_gpt.analysis.explain.products import linear, mixed_value, score
 from tui_gpt.analysis.explain.softmax import attention, probability
-from tui_gpt.records.explanation import Explanation, check_cell
+from tui_gpt.records.analyses.explanation import Explanation, check_cell
 from tui_gpt.records.stages import ActivationName, find_stage
 from tui_gpt.records.trace import Trace
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tui_gpt.config import GPTConfig
-from tui_gpt.records.explanation import CellRef, Explanation, Operand
+from tui_gpt.records.analyses.explanation import CellRef, Explanation, Operand
 from tui_gpt.records.stages import Stage
 from tui_gpt.records.tensors import Values
 from tui_gpt.records.trace import Trace

@@ -8,7 +8,7 @@ import numpy as np
 
 from tui_gpt.analysis.explain.cell import Cell, inner, known, read
 from tui_gpt.config import Activation
-from tui_gpt.records.explanation import Explanation, Operand
+from tui_gpt.records.analyses.explanation import Explanation, Operand
 
 
 def token(cell: Cell) -> Explanation:

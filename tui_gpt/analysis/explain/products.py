@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tui_gpt.analysis.explain.cell import Cell, inner, known, number, read
-from tui_gpt.records.explanation import LISTED, CellRef, Explanation, Operand, Term
+from tui_gpt.records.analyses.explanation import LISTED, CellRef, Explanation, Operand, Term
 from tui_gpt.records.tensors import Values
 
 _IN_FORMULA = 2

@@ -6,7 +6,7 @@ import numpy as np
 
 from tui_gpt.analysis.explain.cell import Cell, inner, known, number, output_row, read
 from tui_gpt.analysis.explain.products import future
-from tui_gpt.records.explanation import CellRef, Explanation, Operand
+from tui_gpt.records.analyses.explanation import CellRef, Explanation, Operand
 from tui_gpt.records.tensors import Values
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import GoOn, Question
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import CheckCancelled, Question
 from tui_gpt.records.trace import Trace
 
 if TYPE_CHECKING:
-    from tui_gpt.records.attention import Attention
+    from tui_gpt.records.analyses.attention import Attention
     from tui_gpt.session import Session
 
 
@@ -22,7 +22,9 @@ class AttentionOf(Question["Attention"]):
 
     layer: int
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Attention:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> Attention:
         """Read the block's pattern and scores; see `Question.answer`."""
         from tui_gpt.analysis.attention import attention
 
@@ -43,7 +45,7 @@ class AttentionPane:
         record = scene.ask(question)
         if record is None:
             return waiting(scene, "Attention", scene.reason(question))
-        from tui_gpt.views.attention_pane import attention_pane  # numpy
+        from tui_gpt.views.panes.attention.pane import attention_pane  # numpy
         from tui_gpt.views.stage_text import reading
 
         cell = self._cell(place)

@@ -8,29 +8,31 @@ from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import GoOn, Question
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import CheckCancelled, Question
 from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.errors import MissingStage
 from tui_gpt.records.trace import Trace
 
 if TYPE_CHECKING:
-    from tui_gpt.app.draft import Draft
-    from tui_gpt.records.budget import Tally
+    from tui_gpt.app.place.budget import BudgetPlace
+    from tui_gpt.records.budget.counts import StateDictCount
     from tui_gpt.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class TallyOf(Question["Tally | None"]):
+class TallyOf(Question["StateDictCount | None"]):
     """What is really in the open model's weight file; None where it has none."""
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Tally | None:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> StateDictCount | None:
         """Read the file's header; see `Question.answer`."""
-        from tui_gpt.model.tally import tally_of
+        from tui_gpt.checkpoints.parameter_count import count_state_dict
 
         if session is None:
             raise MissingStage("the recording's model is not here")
-        return tally_of(session.source)
+        return count_state_dict(session.source)
 
 
 class BudgetPane:
@@ -38,37 +40,37 @@ class BudgetPane:
 
     def draw(self, scene: Scene) -> Picture:
         """Draw the shape that is looked at; at first it is the open model's."""
-        from tui_gpt.views.budget_pane import Sheet, budget_pane, budget_reading
+        from tui_gpt.views.panes.budget.pane import Sheet, budget_pane, budget_reading
 
-        draft = draft_of(scene.place)  # like the views, not imported for the first frame
-        opened = draft.config == scene.place.run.model.config
+        shape = budget_place_of(scene.place)  # like the views, not imported for the first frame
+        opened = shape.config == scene.place.run.model.config
         sheet = Sheet(
-            name=draft.name,
-            config=draft.config,
-            batch=draft.batch,
-            context=draft.context,
-            fields=draft.values(),
-            chosen=draft.field,
-            section=draft.section,
-            refused=draft.refused,
-            held=draft.held,
-            tally=scene.ask(TallyOf()) if opened else None,
+            name=shape.name,
+            config=shape.config,
+            batch=shape.batch,
+            context=shape.context,
+            fields=shape.values(),
+            chosen=shape.field,
+            section=shape.section,
+            refused=shape.refused,
+            held=shape.held,
+            state_dict=scene.ask(TallyOf()) if opened else None,
         )
         rows = budget_pane(sheet, width=scene.width, height=scene.height, palette=scene.palette)
         return Picture(rows, budget_reading(sheet, scene.palette))
 
     def move(self, place: Place, down: int, right: int) -> Place:
         """Choose a field, or change the chosen one."""
-        draft = draft_of(place)
+        shape = budget_place_of(place)
         if down:
-            return replace(place, draft=draft.at_field(down))
+            return replace(place, budget=shape.at_field(down))
         if not right:
             return place
-        return replace(place, draft=draft.changed(right, lambda: _named(place)))
+        return replace(place, budget=shape.changed(right, lambda: _named(place)))
 
     def page(self, place: Place) -> int:
         """Jump to the first and the last field."""
-        from tui_gpt.app.draft import FIELDS
+        from tui_gpt.app.place.budget import FIELDS
 
         return len(FIELDS)
 
@@ -81,12 +83,12 @@ class BudgetPane:
         return "budget"
 
 
-def draft_of(place: Place) -> Draft:
+def budget_place_of(place: Place) -> BudgetPlace:
     """Give the shape that is looked at: the open model's, until it is changed."""
-    from tui_gpt.app.draft import Draft
+    from tui_gpt.app.place.budget import BudgetPlace
 
     model = place.run.model
-    return place.draft or Draft.of(model.name, model.config)
+    return place.budget or BudgetPlace.of(model.name, model.config)
 
 
 def _named(place: Place) -> Mapping[str, GPTConfig]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tui_gpt.app.panes.pane import Scene
-from tui_gpt.app.place import Place
-from tui_gpt.records.explanation import CellRef, Explanation
+from tui_gpt.app.place.place import Place
+from tui_gpt.records.analyses.explanation import CellRef, Explanation
 from tui_gpt.records.trace import Run
-from tui_gpt.views.explanation import NARROWEST, explanation_rows
+from tui_gpt.views.panes.pipeline.explanation import NARROWEST, explanation_rows
 from tui_gpt.views.rows import Row, fitted
 
 

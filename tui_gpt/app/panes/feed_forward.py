@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import GoOn, Question
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import CheckCancelled, Question
 from tui_gpt.records.trace import Trace
 
 if TYPE_CHECKING:
-    from tui_gpt.records.feed_forward import FeedForward
+    from tui_gpt.records.analyses.feed_forward import FeedForward
     from tui_gpt.session import Session
 
 
@@ -22,7 +22,9 @@ class FeedForwardOf(Question["FeedForward"]):
 
     layer: int
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> FeedForward:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> FeedForward:
         """Read the block's hidden units; see `Question.answer`."""
         from tui_gpt.analysis.feed_forward import feed_forward
 
@@ -43,7 +45,7 @@ class FeedForwardPane:
         record = scene.ask(question)
         if record is None:
             return waiting(scene, "Feed-forward", scene.reason(question))
-        from tui_gpt.views.ffn_pane import ffn_pane  # numpy
+        from tui_gpt.views.panes.feed_forward.pane import ffn_pane  # numpy
         from tui_gpt.views.stage_text import reading
 
         unit = self._unit(place)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import GoOn, Question
-from tui_gpt.app.writing import Writing, beside_models
+from tui_gpt.app.place.generation import GenerationPlace, beside_models
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import CheckCancelled, Question
 from tui_gpt.errors import MissingStage
-from tui_gpt.records.generation import CacheCheck, GenerationStep, Reshaped, Sampling, Walk
+from tui_gpt.records.analyses.generation import CacheCheck, GenerationStep, Reshaped, Sampling, Walk
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import ModelFacts, Trace
 
 if TYPE_CHECKING:
     from tui_gpt.session import Session
-    from tui_gpt.views.step_facts import Side
+    from tui_gpt.views.panes.generate.step_facts import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,21 @@ class CompanionOf(Question[Companion]):
 
     def arrived(self, place: Place, answer: object) -> Place:
         """Let the second model start, if it is still wanted."""
-        writing = writing_of(place)
-        if not isinstance(answer, Companion) or self.beside != writing.beside or writing.other:
+        generation = generation_place_of(place)
+        if (
+            not isinstance(answer, Companion)
+            or self.beside != generation.beside
+            or generation.other
+        ):
             return place
-        return replace(place, writing=_joined(writing, answer))
+        return replace(place, generation=_joined(generation, answer))
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Companion:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> Companion:
         """Find the model; see `Question.answer`."""
         other = _session(session, self.beside)
-        return Companion(other.facts, other.take_over(trace.run, crop=True).tokens)
+        return Companion(other.facts, other.adapt_run(trace.run, crop=True).tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +69,20 @@ class StepOf(Question[GenerationStep]):
 
     def arrived(self, place: Place, answer: object) -> Place:
         """Put the step, or why there is none, into the text it belongs to."""
-        writing = writing_of(place)
-        return replace(place, writing=writing.taken(self.ids, self.beside, answer))
+        generation = generation_place_of(place)
+        return replace(place, generation=generation.taken(self.ids, self.beside, answer))
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> GenerationStep:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> GenerationStep:
         """Take the step; see `Question.answer`."""
         stepper = _session(session, self.beside).stepper()
         return stepper.step(
-            self.ids, self.number, sampling=self.sampling, cache=self.cache, go_on=go_on
+            self.ids,
+            self.number,
+            sampling=self.sampling,
+            cache=self.cache,
+            check_cancelled=check_cancelled,
         )
 
 
@@ -83,7 +95,9 @@ class ReshapedOf(Question[Reshaped]):
     number: int
     sampling: Sampling
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Reshaped:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> Reshaped:
         """Reshape them; see `Question.answer`."""
         stepper = _session(session, self.beside).stepper()
         return stepper.what_if(self.ids, self.number, self.sampling)
@@ -96,9 +110,15 @@ class CheckOf(Question[CacheCheck]):
     beside: str
     ids: tuple[int, ...]
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> CacheCheck:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> CacheCheck:
         """Compute it both ways; see `Question.answer`."""
-        return _session(session, self.beside).stepper().check_cache(self.ids, go_on=go_on)
+        return (
+            _session(session, self.beside)
+            .stepper()
+            .check_cache(self.ids, check_cancelled=check_cancelled)
+        )
 
 
 class GeneratePane:
@@ -108,27 +128,31 @@ class GeneratePane:
         """Draw the step of the place, and ask for it where it is not there."""
         if not scene.answers.ready:
             return waiting(scene, "Generate", "")
-        from tui_gpt.views.generate_pane import Sheet, generate_pane, generate_reading  # numpy
+        from tui_gpt.views.panes.generate.pane import (  # numpy
+            Sheet,
+            generate_pane,
+            generate_reading,
+        )
 
-        run, writing = scene.place.run, writing_of(scene.place)
-        main = self._side(scene, writing, writing.walk, run.model, "")
+        run, generation = scene.place.run, generation_place_of(scene.place)
+        main = self._side(scene, generation, generation.walk, run.model, "")
         other, no_other = None, ""
-        if writing.beside:
-            question = CompanionOf(writing.beside, run.prompt)
+        if generation.beside:
+            question = CompanionOf(generation.beside, run.prompt)
             companion = scene.ask(question)
             no_other = scene.reason(question)
             if companion is not None:
-                walk = writing.other or Walk(companion.prompt)
-                other = self._side(scene, writing, walk, companion.facts, writing.beside)
+                walk = generation.other or Walk(companion.prompt)
+                other = self._side(scene, generation, walk, companion.facts, generation.beside)
         sheet = Sheet(
             main=main,
             other=other,
-            beside=writing.beside,
+            beside=generation.beside,
             no_other=no_other,
-            chosen=writing.choice,
-            options=writing.values(),
-            option=writing.option,
-            running=writing.running,
+            chosen=generation.choice,
+            options=generation.values(),
+            option=generation.option,
+            running=generation.running,
         )
         size = {"width": scene.width, "height": scene.height, "palette": scene.palette}
         rows = generate_pane(sheet, **size)  # type: ignore[arg-type]  # a mixed dict
@@ -136,24 +160,24 @@ class GeneratePane:
 
     def move(self, place: Place, down: int, right: int) -> Place:
         """Step and choose a candidate; or choose an option and change it."""
-        writing = writing_of(place)
-        if writing.option is not None:
+        generation = generation_place_of(place)
+        if generation.option is not None:
             if right:
-                return replace(place, writing=writing.at_option(right))
+                return replace(place, generation=generation.at_option(right))
             models = lambda: beside_models(place.run.model.name)  # noqa: E731  # asked rarely
-            return replace(place, writing=writing.changed(-down, models))
+            return replace(place, generation=generation.changed(-down, models))
         if right == 1:
-            return replace(place, writing=writing.forward())
+            return replace(place, generation=generation.forward())
         if right:
-            return replace(place, writing=writing.at_step(writing.walk.at + right))
-        step = writing.walk.shown
+            return replace(place, generation=generation.at_step(generation.walk.at + right))
+        step = generation.walk.shown
         if step is None or not down:
             return place
-        from tui_gpt.views.candidate_rows import listed_candidates, place_of
+        from tui_gpt.views.panes.generate.candidate_rows import listed_candidates, place_of
 
-        at = place_of(step) if writing.choice is None else writing.choice
+        at = place_of(step) if generation.choice is None else generation.choice
         count = len(listed_candidates(step))
-        return replace(place, writing=writing.choose(at + down, count))
+        return replace(place, generation=generation.choose(at + down, count))
 
     def page(self, place: Place) -> int:
         """Jump through the candidates."""
@@ -161,23 +185,23 @@ class GeneratePane:
 
     def columns(self, place: Place) -> int:
         """Go through the steps that were taken."""
-        return len(writing_of(place).walk.branch.steps) + 1
+        return len(generation_place_of(place).walk.branch.steps) + 1
 
     def where(self, place: Place) -> Where:
         """Name this pane, or its options."""
-        return "generate" if writing_of(place).option is None else "options"
+        return "generate" if generation_place_of(place).option is None else "options"
 
     def _side(
-        self, scene: Scene, writing: Writing, walk: Walk, model: ModelFacts, beside: str
+        self, scene: Scene, generation: GenerationPlace, walk: Walk, model: ModelFacts, beside: str
     ) -> Side:
         """Give one model's walk with what is known of its shown step."""
-        from tui_gpt.views.step_facts import Side
+        from tui_gpt.views.panes.generate.step_facts import Side
 
         ids = tuple(token.id for token in walk.read)
-        step, sampling = walk.shown, writing.sampling
+        step, sampling = walk.shown, generation.sampling
         reason = ""
         if step is None:
-            question = StepOf(beside, ids, walk.at, sampling, writing.cache)
+            question = StepOf(beside, ids, walk.at, sampling, generation.cache)
             scene.ask(question)
             reason = scene.reason(question)
             if walk.at == 0 or reason:
@@ -191,31 +215,31 @@ class GeneratePane:
             reshaped = reshaped if step.chosen_by == "sampled" else None
         elif reshaped is None or reshaped.sampling != sampling:
             reshaped = scene.ask(ReshapedOf(beside, ids, walk.at, sampling))
-        check = None if writing.running else scene.ask(CheckOf(beside, ids))
+        check = None if generation.running else scene.ask(CheckOf(beside, ids))
         return Side(model.name, model.config, walk, reshaped, check, reason)
 
 
-def writing_of(place: Place) -> Writing:
+def generation_place_of(place: Place) -> GenerationPlace:
     """Give the text that is written: at first nothing after the prompt."""
-    return place.writing or Writing(Walk(place.run.tokens))
+    return place.generation or GenerationPlace(Walk(place.run.tokens))
 
 
 def with_candidate(place: Place) -> Place:
     """Take the chosen candidate in place of the token that was taken: a branch."""
-    writing = writing_of(place)
-    step = writing.walk.shown
-    if step is None or writing.choice is None or writing.option is not None:
+    generation = generation_place_of(place)
+    step = generation.walk.shown
+    if step is None or generation.choice is None or generation.option is not None:
         return place
-    from tui_gpt.views.candidate_rows import listed_candidates
+    from tui_gpt.views.panes.generate.candidate_rows import listed_candidates
 
     listed = listed_candidates(step)
-    walk = writing.walk.choose(listed[min(writing.choice, len(listed) - 1)])
-    return replace(place, writing=replace(writing, walk=walk, choice=None, running=False))
+    walk = generation.walk.choose(listed[min(generation.choice, len(listed) - 1)])
+    return replace(place, generation=replace(generation, walk=walk, choice=None, running=False))
 
 
-def _joined(writing: Writing, companion: Companion) -> Writing:
+def _joined(generation: GenerationPlace, companion: Companion) -> GenerationPlace:
     """Let the second model start; both go back to their first step."""
-    return replace(writing.at_step(0), other=Walk(companion.prompt))
+    return replace(generation.at_step(0), other=Walk(companion.prompt))
 
 
 def _session(session: Session | None, beside: str) -> Session:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tui_gpt.app.panes.pane import Scene
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import (
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import (
     ParameterOf,
     PooledOf,
     RobustBound,
@@ -19,8 +19,8 @@ from tui_gpt.app.questions import (
 )
 from tui_gpt.records.tensors import Statistics
 from tui_gpt.views.matrix import Matrix, bin_for, is_sequential, matrix_of, parameter_matrix, pooled
-from tui_gpt.views.matrix_panel import frame_of
 from tui_gpt.views.numbers import short
+from tui_gpt.views.panes.pipeline.matrix_panel import frame_of
 from tui_gpt.views.rows import Row
 from tui_gpt.views.stage_text import parameter_reading, reading
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import GoOn, Question
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import CheckCancelled, Question
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Trace
 
 if TYPE_CHECKING:
-    from tui_gpt.records.output import Output
+    from tui_gpt.records.analyses.output import Output
     from tui_gpt.session import Session
 
 
@@ -24,7 +24,9 @@ class OutputOf(Question["Output"]):
 
     position: int
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Output:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> Output:
         """Rank the vocabulary; see `Question.answer`."""
         from tui_gpt.analysis.output import output
 
@@ -49,7 +51,7 @@ class OutputPane:
         record = scene.ask(question)
         if record is None:
             return waiting(scene, "Output", scene.reason(question))
-        from tui_gpt.views.output_pane import output_pane, output_reading
+        from tui_gpt.views.panes.output import output_pane, output_reading
 
         self._count = len(record.ranking.best) if record.ranking is not None else 0
         chosen = max(0, min(place.choice, self._count - 1))

@@ -9,13 +9,13 @@ from typing import Protocol, TypeVar
 from rich.segment import Segment
 
 from tui_gpt.app.actions import Where
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import Answers, Question
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import Answers, Question
 from tui_gpt.records.tokens import Token
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, fitted
 from tui_gpt.views.stage_text import wrapped
-from tui_gpt.views.text import harmless, spoken
+from tui_gpt.views.text import sanitize, transliterate
 
 T = TypeVar("T")
 
@@ -85,6 +85,6 @@ def waiting(scene: Scene, title: str, reason: str) -> Picture:
     """Draw a pane that has no numbers: why, or nothing while they are on their way."""
     palette = scene.palette
     rows: list[Row] = [[Segment(f" {title}", palette.strong)]]
-    text = spoken(harmless(f"missing: {reason}"), palette.profile.glyphs) if reason else ""
+    text = transliterate(sanitize(f"missing: {reason}"), palette.profile.glyphs) if reason else ""
     rows += [[Segment(f" {line}", palette.problem)] for line in wrapped(text, scene.width - 2)]
     return Picture(fitted(rows, scene.width, scene.height, palette.plain), [])

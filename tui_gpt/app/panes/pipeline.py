@@ -8,20 +8,20 @@ from rich.segment import Segment
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import ExplanationOf
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import ExplanationOf
 from tui_gpt.records.trace import Run
 from tui_gpt.views.palette import Palette
-from tui_gpt.views.rows import Row, fitted
-from tui_gpt.views.stage_list import (
+from tui_gpt.views.panes.pipeline.stage_list import (
     ListLine,
     first_line,
     list_layout,
     list_lines,
     list_rows,
 )
+from tui_gpt.views.rows import Row, fitted
 from tui_gpt.views.stage_text import heading, parameter_heading, wrapped
-from tui_gpt.views.text import harmless, spoken
+from tui_gpt.views.text import sanitize, transliterate
 
 _TALL = 34
 """Lines from which picture and explanation are shown together."""
@@ -99,7 +99,11 @@ class PipelinePane:
         aloud = read_cell(scene)
         if aloud is None:
             reason = scene.reason(source_of(place))
-            text = spoken(harmless(f"missing: {reason}"), palette.profile.glyphs) if reason else ""
+            text = (
+                transliterate(sanitize(f"missing: {reason}"), palette.profile.glyphs)
+                if reason
+                else ""
+            )
             return [*rows, *([Segment(line, palette.problem)] for line in wrapped(text, width))], []
         if place.explained and scene.height < _TALL:
             return [rows[0], *self._explanation(scene, width, scene.height - 1)], aloud
@@ -110,14 +114,14 @@ class PipelinePane:
     def _picture(self, scene: Scene, width: int, height: int) -> list[Row]:
         """Draw the matrix, what must be known of its scale above it."""
         from tui_gpt.app.panes.matrices import prepare
-        from tui_gpt.views.matrix_panel import frame_of, matrix_panel
+        from tui_gpt.views.panes.pipeline.matrix_panel import frame_of, matrix_panel
 
         palette = scene.palette
         prepared = prepare(scene, width, height)
         if prepared is None:
             return []
         self._bin = prepared.matrix.bin
-        text = spoken(" · ".join(prepared.notes), palette.profile.glyphs)
+        text = transliterate(" · ".join(prepared.notes), palette.profile.glyphs)
         notes = wrapped(text, width) if text else []
         height -= len(notes)
         panel = matrix_panel(
@@ -143,7 +147,7 @@ class PipelinePane:
         explanation = scene.ask(question)
         if explanation is None:
             reason = scene.reason(question) or "computing…"
-            text = spoken(harmless(reason), palette.profile.glyphs)
+            text = transliterate(sanitize(reason), palette.profile.glyphs)
             rows: list[Row] = [[Segment(line, palette.faint)] for line in wrapped(text, width)]
             return fitted(rows, width, height, palette.plain)
         self._n_lines = len(targets(explanation))

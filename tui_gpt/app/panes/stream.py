@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from tui_gpt.app.actions import Where
 from tui_gpt.app.panes.pane import Picture, Scene, waiting
-from tui_gpt.app.place import Place
-from tui_gpt.app.questions import GoOn, Question, model_of
+from tui_gpt.app.place.place import Place
+from tui_gpt.app.work.questions import CheckCancelled, Question, model_of
 from tui_gpt.records.trace import Trace
 
 if TYPE_CHECKING:
-    from tui_gpt.records.identities import Identities
-    from tui_gpt.records.lens import Lens
-    from tui_gpt.records.stream import Stream
+    from tui_gpt.records.analyses.identities import Identities
+    from tui_gpt.records.analyses.lens import Lens
+    from tui_gpt.records.analyses.stream import Stream
     from tui_gpt.session import Session
 
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 class StreamOf(Question["Stream"]):
     """The residual stream by depth."""
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Stream:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> Stream:
         """Read every block once; see `Question.answer`."""
         from tui_gpt.analysis.stream import stream
 
-        return stream(trace, go_on=go_on)
+        return stream(trace, check_cancelled=check_cancelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +37,22 @@ class LensOf(Question["Lens"]):
 
     position: int
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Lens:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> Lens:
         """Read every block once; see `Question.answer`."""
-        return model_of(session).lens(trace, self.position, go_on=go_on)
+        return model_of(session).lens(trace, self.position, check_cancelled=check_cancelled)
 
 
 @dataclass(frozen=True, slots=True)
 class IdentitiesOf(Question["Identities"]):
     """Whether each stage is its operation on the stages it reads."""
 
-    def answer(self, trace: Trace, session: Session | None, go_on: GoOn) -> Identities:
+    def answer(
+        self, trace: Trace, session: Session | None, check_cancelled: CheckCancelled
+    ) -> Identities:
         """Run every operation again; see `Question.answer`."""
-        return model_of(session).identities(trace, go_on=go_on)
+        return model_of(session).identities(trace, check_cancelled=check_cancelled)
 
 
 class StreamPane:
@@ -60,7 +66,7 @@ class StreamPane:
             return waiting(scene, "Stream", scene.reason(StreamOf()))
         lens = scene.ask(LensOf(place.position))
         identities = scene.ask(IdentitiesOf())
-        from tui_gpt.views.stream_pane import stream_pane, stream_reading  # numpy
+        from tui_gpt.views.panes.stream.pane import stream_pane, stream_reading  # numpy
 
         depth = self._depth(place)
         rows = stream_pane(

@@ -1,0 +1,1 @@
+"""Where one person stands: frozen values, and the moves from one to the next."""

@@ -1,0 +1,1 @@
+"""What `analysis` finds in a trace, as plain values."""

@@ -1,0 +1,1 @@
+"""Where parameters, bytes and work of a shape sit, from the config alone."""

@@ -1,0 +1,1 @@
+"""Records as JSON and CSV: which keys there are, and the text."""

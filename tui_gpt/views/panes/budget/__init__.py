@@ -1,0 +1,1 @@
+"""Pane 6: where the parameters of a shape sit."""

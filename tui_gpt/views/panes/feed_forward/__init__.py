@@ -1,0 +1,1 @@
+"""Pane 3: the hidden units of a block."""

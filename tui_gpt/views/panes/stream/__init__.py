@@ -1,0 +1,1 @@
+"""Pane 4: the residual stream by depth."""
