@@ -23,6 +23,7 @@ from tui_gpt.analysis.rounding import room
 from tui_gpt.errors import MissingStage
 from tui_gpt.model.gpt import GPT
 from tui_gpt.records.analyses.identities import Identities, Identity
+from tui_gpt.records.block_plan import block_plan
 from tui_gpt.records.stages import ActivationName, Stage, stage_id
 from tui_gpt.records.trace import Trace
 from tui_gpt.trace.record import ROWS_TOGETHER
@@ -87,7 +88,8 @@ class _Check:
         self._weights = model.state_dict()
         self._go_on = check_cancelled
         self._stages = {stage.id: stage for stage in trace.run.stages}
-        self._last = self._stages["ln_final" if model.ln_f is not None else "logits"].reads[0]
+        output = block_plan(model.config).output
+        self._last = stage_id(output, model.config.n_layer - 1)
         """The stream that the last block leaves."""
         self._here: dict[str, Tensor] = {}
         """Recorded values of the part of the pass that is run now, by stage."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tui_gpt.config import GPTConfig
-from tui_gpt.records.stages import Stage
+from tui_gpt.records.stages import HEAD_AXES, Stage
 
 EPSILON = 2.0**-23
 """The gap between 1 and the next float32."""
@@ -49,35 +49,42 @@ def room(
     Returns:
         A tensor that broadcasts to the stage's shape, and words for a person.
     """
-    match stage.name:
-        case "tokens" | "embed":
+    match stage.kind:
+        case "ids" | "lookup" | "copy":
             return torch.zeros(()), "a copy is exact"
-        case "pos_embed" if config.positions == "learned":
-            return torch.zeros(()), "a copy is exact"
-        case "pos_embed":
+        case "sinusoid":
             return torch.tensor(EPSILON), "sines of float64 are rounded once"
-        case "resid_pre" if len(stage.reads) == 1:
-            return torch.zeros(()), "a copy is exact"
-        case "resid_pre" | "resid_mid" | "resid_post":
+        case "sum":
             return EPSILON * result.abs(), "one float32 addition is rounded once"
-        case "ln_1" | "ln_2" | "ln_final":
+        case "layer_norm":
             return _NORM * EPSILON * _norm_size(stage, result, reads[0], weights, config), (
                 "float32 mean and variance, relative to the vector's size"
             )
-        case "attn_scores":
-            size = (reads[0].square() @ reads[1].square().transpose(-1, -2)).sqrt()
+        case "rms_norm":
+            return _NORM * EPSILON * result.abs() + _TINY, "a float32 mean of squares"
+        case "rotation":
+            size = reads[0].square().sum(dim=-1, keepdim=True).sqrt()  # no feature is longer
+            return _ACTIVATION * EPSILON * size, "two float32 products with rounded sines"
+        case "scores":
+            keys = _for_each_query_head(reads[1], reads[0])
+            size = (reads[0].square() @ keys.square().transpose(-1, -2)).sqrt()
             return _products(result, size / reads[0].shape[-1] ** 0.5), _sums(reads[0].shape[-1])
-        case "z":
-            size = (reads[0].square() @ reads[1].square()).sqrt()
+        case "mix":
+            values = _for_each_query_head(reads[1], reads[0])
+            size = (reads[0].square() @ values.square()).sqrt()
             return _products(result, size), _sums(reads[0].shape[-1])
-        case "pattern" | "probs":
+        case "softmax":
             size = result * (1 + result.clamp_min(_TINY).log().abs())
             return _SOFTMAX * EPSILON * size + _TINY, "float32 exponentials, relative to each one"
-        case "mlp_post" if config.activation == "relu":
+        case "activation" if config.activation == "relu":
             return torch.zeros(()), "ReLU is exact"
-        case "mlp_post":
+        case "activation":
             return _ACTIVATION * EPSILON * reads[0].abs() + _TINY, (
                 "a float32 activation, relative to its input"
+            )
+        case "gate":
+            return _ACTIVATION * EPSILON * (reads[0] * reads[1]).abs() + _TINY, (
+                "a float32 activation and a product, relative to their size"
             )
         case _:
             size = _linear_size(stage, reads[0], weights)
@@ -88,17 +95,22 @@ def _products(result: Tensor, size: Tensor) -> Tensor:
     return _PRODUCTS * EPSILON * (size + result.abs())
 
 
+def _for_each_query_head(shared: Tensor, queries: Tensor) -> Tensor:
+    """Repeat keys or values for the query heads that share them: (K, T, D) → (H, T, D)."""
+    return shared.repeat_interleave(queries.shape[0] // shared.shape[0], dim=0)
+
+
 def _sums(n: int) -> str:
     return f"float32 sums of {n} products, relative to their size"
 
 
 def _linear_size(stage: Stage, x: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
     """Root the sum of squared products of a linear map, in the stage's shape."""
-    if stage.name == "attn_out":
+    if x.ndim == 3:
         x = x.transpose(0, 1).flatten(1)  # (H, T, D) → (T, C)
     weight, *bias = (weights[parameter.name] for parameter in stage.parameters)
     size = functional.linear(x.square(), weight.square(), bias[0].square() if bias else None).sqrt()
-    if stage.name in ("q", "k", "v"):
+    if stage.axes[0] in HEAD_AXES:
         heads, _, width = stage.shape
         size = size.reshape(-1, heads, width).transpose(0, 1)  # (T, C) → (H, T, D)
     return size

@@ -1,62 +1,23 @@
 """The stage table: every step of a forward pass, in order, from the config and T alone.
 
-What a stage is called, which shape it has, which stages it reads, which parameters it owns
-and what it is for. Nothing is measured here, so no tensor library is needed.
-
-Axes: T position (Tq and Tk when both occur), H head, D head_dim, C n_embd, F n_inner,
-V vocabulary. Names of activations are TransformerLens's, names of parameters GPT-2's.
+It is the block plan written out: each block's steps with their sizes, the ids of the stages they
+read, and what each is for. Nothing is measured here, so no tensor library is needed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
 
-from tui_gpt.config import Activation, GPTConfig
+from tui_gpt.config import GPTConfig
 from tui_gpt.errors import UnknownStage
-
-ActivationName = Literal[
-    "tokens",
-    "embed",
-    "pos_embed",
-    "resid_pre",
-    "ln_1",
-    "q",
-    "k",
-    "v",
-    "q_norm",
-    "k_norm",
-    "rot_q",
-    "rot_k",
-    "attn_scores",
-    "pattern",
-    "z",
-    "attn_out",
-    "resid_mid",
-    "ln_2",
-    "mlp_pre",
-    "mlp_pre_linear",
-    "mlp_post",
-    "mlp_out",
-    "resid_post",
-    "ln_final",
-    "logits",
-    "probs",
-]
-
-Axis = Literal["T", "Tq", "Tk", "H", "D", "C", "F", "V"]
+from tui_gpt.records.block_plan import ActivationName as ActivationName
+from tui_gpt.records.block_plan import Axis as Axis
+from tui_gpt.records.block_plan import BlockPlan, Kind, Step, Weights, block_plan, letter_size
 
 POSITION_AXES: frozenset[Axis] = frozenset({"T", "Tq", "Tk"})
 
-PRE_NORM_BLOCK: tuple[ActivationName, ...] = (
-    "resid_pre", "ln_1", "q", "k", "v", "attn_scores", "pattern", "z", "attn_out", "resid_mid",
-    "ln_2", "mlp_pre", "mlp_post", "mlp_out", "resid_post",
-)  # fmt: skip
-POST_NORM_BLOCK: tuple[ActivationName, ...] = (
-    "resid_pre", "q", "k", "v", "attn_scores", "pattern", "z", "attn_out", "resid_mid", "ln_1",
-    "mlp_pre", "mlp_post", "mlp_out", "resid_post", "ln_2",
-)  # fmt: skip
+HEAD_AXES: frozenset[Axis] = frozenset({"H", "K"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +44,8 @@ class Stage:
     id: str
     """`embed`, `blocks.0.pattern`, …: unique in a model, the same in every output."""
     name: ActivationName
+    kind: Kind
+    """What the step does."""
     layer: int | None
     """The block, counted from 0; None outside the blocks."""
     shape: tuple[int, ...]
@@ -110,36 +73,27 @@ class Stage:
         return sum(parameter.count for parameter in self.parameters if not parameter.shared)
 
 
-def block_names(config: GPTConfig) -> tuple[ActivationName, ...]:
-    """Name the fifteen stages of one block, in the order they are computed."""
-    return PRE_NORM_BLOCK if config.norm == "pre" else POST_NORM_BLOCK
-
-
 def stage_id(name: ActivationName, layer: int | None) -> str:
     """Give the id under which a stage appears at the edges: `blocks.1.pattern`, `logits`."""
     return name if layer is None else f"blocks.{layer}.{name}"
 
 
-def stage_table(config: GPTConfig, n_positions: int) -> tuple[Stage, ...]:
+def stage_table(
+    config: GPTConfig, n_positions: int, plan: BlockPlan | None = None
+) -> tuple[Stage, ...]:
     """List every stage of a forward pass over one prompt, in order.
 
     Args:
         config: The model's shape.
         n_positions: T, the tokens of the prompt.
+        plan: What the model is made of; the config's own where none is given.
     """
-    builder = _Builder(config, n_positions)
-    head: tuple[ActivationName, ...] = ("tokens", "embed", "pos_embed")
-    tail: tuple[ActivationName, ...] = ("logits", "probs")
-    if config.norm == "pre":
-        tail = ("ln_final", *tail)
+    plan = block_plan(config) if plan is None else plan
+    builder = _Builder(config, plan, n_positions)
     return (
-        *(builder.stage(name, None) for name in head),
-        *(
-            builder.stage(name, layer)
-            for layer in range(config.n_layer)
-            for name in block_names(config)
-        ),
-        *(builder.stage(name, None) for name in tail),
+        *(builder.stage(step, None) for step in plan.before),
+        *(builder.stage(step, layer) for layer in range(config.n_layer) for step in plan.block),
+        *(builder.stage(step, None) for step in plan.after),
     )
 
 
@@ -169,208 +123,61 @@ def find_stage(stages: tuple[Stage, ...], wanted: str) -> Stage:
 class _Builder:
     """Writes one stage after another for a fixed config and T."""
 
-    def __init__(self, config: GPTConfig, n_positions: int) -> None:
+    def __init__(self, config: GPTConfig, plan: BlockPlan, n_positions: int) -> None:
         self._config = config
-        self._sizes: dict[Axis, int] = {
-            "T": n_positions,
-            "Tq": n_positions,
-            "Tk": n_positions,
-            "H": config.n_head,
-            "D": config.head_dim,
-            "C": config.n_embd,
-            "F": config.n_inner,
-            "V": config.vocab_size,
-        }
+        self._plan = plan
+        self._n_positions = n_positions
 
-    def stage(self, name: ActivationName, layer: int | None) -> Stage:
-        operation, formula = self._operation(name, layer)
-        purpose, section = _TOPICS[name]
-        axes = _AXES[name]
+    def stage(self, step: Step, layer: int | None) -> Stage:
+        kind, operation, formula = step.kind, step.operation, step.formula
+        reads = tuple(self._source(name, layer) for name in step.reads)
+        if step.name == "resid_pre":
+            reads = self._entering(layer)
+            if layer == 0:
+                kind = "sum" if len(reads) > 1 else "copy"
+                operation = "token embedding plus position" if len(reads) > 1 else "token embedding"
+                formula = " + ".join(reads)
+            else:
+                formula = f"{self._plan.output} of block {layer}"
+        purpose, section = _TOPICS[step.name]
         return Stage(
-            id=stage_id(name, layer),
-            name=name,
+            id=stage_id(step.name, layer),
+            name=step.name,
+            kind=kind,
             layer=layer,
-            shape=tuple(self._sizes[axis] for axis in axes),
-            axes=axes,
+            shape=tuple(self._size(axis) for axis in step.axes),
+            axes=step.axes,
             operation=operation,
             formula=formula,
             purpose=purpose,
             section=section,
-            reads=self._reads(name, layer),
-            parameters=self._parameters(name, layer),
+            reads=reads,
+            parameters=tuple(
+                parameter for weights in step.weights for parameter in self._owned(weights, layer)
+            ),
         )
 
-    def _operation(self, name: ActivationName, layer: int | None) -> tuple[str, str]:
-        """Say what the stage computes, in words and as a formula."""
-        config = self._config
-        pre = config.norm == "pre"
-        if name == "pos_embed" and config.positions == "sinusoidal":
-            return (
-                "sin(pos·ω) at 2i, cos(pos·ω) at 2i + 1",
-                "ω = 10000^(−2i/C)",
-            )
-        if name == "resid_pre":
-            if layer == 0:
-                return "token embedding plus position", "embed + pos_embed"
-            previous = "resid_post" if pre else "ln_2"
-            return "the previous block's output", f"{previous} of block {layer}"
-        if name in ("q", "k", "v"):
-            source = "ln_1" if pre else "resid_pre"
-            bias = " + b" if config.qkv_bias else ""
-            return "linear map, split into heads", f"{source} · W_{name.upper()}{bias}"
-        if name in ("attn_out", "mlp_pre", "mlp_out"):
-            source, weight, words = {
-                "attn_out": ("z", "W_O", "heads joined, then a linear map"),
-                "mlp_pre": ("ln_2" if pre else "ln_1", "W_1", "linear map to the hidden units"),
-                "mlp_out": ("mlp_post", "W_2", "linear map back to the stream's width"),
-            }[name]
-            suffix = {"attn_out": "b_O", "mlp_pre": "b_1", "mlp_out": "b_2"}[name]
-            return words, f"{source} · {weight}" + (f" + {suffix}" if config.bias else "")
-        if name in ("ln_1", "ln_2", "ln_final"):
-            source = self._reads(name, layer)[0].rpartition(".")[2]
-            shift = " + β" if config.bias else ""
-            return "LayerNorm over the features", f"γ · ({source} − μ) / √(σ² + ε){shift}"
-        if name == "mlp_post":
-            return _ACTIVATIONS[config.activation]
-        if name == "attn_scores":
-            return (
-                "query · key, scaled; the future masked",
-                f"q · kᵀ / √{config.head_dim}",
-            )
-        if name == "resid_post" and not pre:
-            return "the feed-forward output is added", "ln_1 + mlp_out"
-        if name == "logits":
-            source = "ln_final" if pre else f"ln_2 of block {config.n_layer}"
-            return "one score per vocabulary entry", f"{source} · W_U"
-        return _PLAIN_OPERATIONS[name]
+    def _size(self, axis: Axis) -> int:
+        return self._n_positions if axis in POSITION_AXES else letter_size(axis, self._config)
 
-    def _reads(self, name: ActivationName, layer: int | None) -> tuple[str, ...]:
-        """Name the stages this one is computed from."""
-        config = self._config
-        pre = config.norm == "pre"
-        last = config.n_layer - 1
-        output: ActivationName = "resid_post" if pre else "ln_2"
-        if name in ("tokens", "pos_embed"):
-            return ()
-        if name == "embed":
-            return ("tokens",)
-        if name == "resid_pre":
-            return (stage_id(output, layer - 1),) if layer else ("embed", "pos_embed")
-        if name == "ln_final":
-            return (stage_id("resid_post", last),)
-        if name == "logits":
-            return ("ln_final",) if pre else (stage_id("ln_2", last),)
-        if name == "probs":
-            return ("logits",)
-        inside = _READS_PRE if pre else _READS_POST
-        return tuple(stage_id(source, layer) for source in inside[name])
+    def _source(self, name: ActivationName, layer: int | None) -> str:
+        """Give the id of a stage that is read: of the same block, or what the last one leaves."""
+        if layer is None and name == self._plan.output:
+            return stage_id(name, self._config.n_layer - 1)
+        return stage_id(name, layer)
 
-    def _parameters(self, name: ActivationName, layer: int | None) -> tuple[Parameter, ...]:
-        """List the parameters this stage owns, or uses where they are shared."""
-        config = self._config
-        width, hidden = config.n_embd, config.n_inner
-        block = f"h.{layer}"
-        if name == "embed":
-            return (Parameter("wte.weight", (config.vocab_size, width)),)
-        if name == "pos_embed":
-            if config.positions == "sinusoidal":
-                return ()
-            return (Parameter("wpe.weight", (config.block_size, width)),)
-        if name == "logits":
-            shape = (config.vocab_size, width)
-            if config.tied:
-                return (Parameter("wte.weight", shape, shared=True),)
-            return (Parameter("lm_head.weight", shape),)
-        if name in ("ln_1", "ln_2", "ln_final"):
-            prefix = "ln_f" if name == "ln_final" else f"{block}.{name}"
-            return _with_bias(prefix, (width,), config.bias)
-        if name in ("q", "k", "v"):
-            return _with_bias(f"{block}.attn.{name}", (width, width), config.qkv_bias)
-        if name == "attn_out":
-            return _with_bias(f"{block}.attn.c_proj", (width, width), config.bias)
-        if name == "mlp_pre":
-            return _with_bias(f"{block}.mlp.c_fc", (hidden, width), config.bias)
-        if name == "mlp_out":
-            return _with_bias(f"{block}.mlp.c_proj", (width, hidden), config.bias)
-        return ()
+    def _entering(self, layer: int | None) -> tuple[str, ...]:
+        """Name what a block's stream is: the embeddings, or the previous block's output."""
+        if layer:
+            return (stage_id(self._plan.output, layer - 1),)
+        return tuple(step.name for step in self._plan.before if step.name != "tokens")
 
+    def _owned(self, weights: Weights, layer: int | None) -> tuple[Parameter, ...]:
+        prefix = weights.name if layer is None else f"h.{layer}.{weights.name}"
+        shape = tuple(letter_size(letter, self._config) for letter in weights.letters)
+        weight = Parameter(f"{prefix}.weight", shape, weights.shared)
+        return (weight, Parameter(f"{prefix}.bias", shape[:1])) if weights.bias else (weight,)
 
-def _with_bias(prefix: str, shape: tuple[int, ...], bias: bool) -> tuple[Parameter, ...]:
-    weight = Parameter(f"{prefix}.weight", shape)
-    return (weight, Parameter(f"{prefix}.bias", shape[:1])) if bias else (weight,)
-
-
-_AXES: dict[ActivationName, tuple[Axis, ...]] = {
-    "tokens": ("T",),
-    "embed": ("T", "C"),
-    "pos_embed": ("T", "C"),
-    "resid_pre": ("T", "C"),
-    "ln_1": ("T", "C"),
-    "q": ("H", "T", "D"),
-    "k": ("H", "T", "D"),
-    "v": ("H", "T", "D"),
-    "attn_scores": ("H", "Tq", "Tk"),
-    "pattern": ("H", "Tq", "Tk"),
-    "z": ("H", "T", "D"),
-    "attn_out": ("T", "C"),
-    "resid_mid": ("T", "C"),
-    "ln_2": ("T", "C"),
-    "mlp_pre": ("T", "F"),
-    "mlp_post": ("T", "F"),
-    "mlp_out": ("T", "C"),
-    "resid_post": ("T", "C"),
-    "ln_final": ("T", "C"),
-    "logits": ("T", "V"),
-    "probs": ("T", "V"),
-}
-
-_ACTIVATIONS: dict[Activation, tuple[str, str]] = {
-    "gelu": ("GELU of x = mlp_pre, the exact form", "x · Φ(x)"),
-    "gelu_tanh": (
-        "GELU of x = mlp_pre, the tanh form",
-        "½x(1 + tanh(√(2/π)(x + 0.044715x³)))",
-    ),
-    "relu": ("ReLU of x = mlp_pre", "max(0, x)"),
-}
-
-_PLAIN_OPERATIONS: dict[ActivationName, tuple[str, str]] = {
-    "tokens": ("the tokenizer's ids", "text → ids"),
-    "embed": ("row lookup in the token table", "wte[token]"),
-    "pos_embed": ("row lookup in the position table", "wpe[position]"),
-    "pattern": ("softmax over the keys", "softmax(attn_scores) over Tk"),
-    "z": ("mix of the values, head by head", "pattern · v"),
-    "resid_mid": ("the attention output is added", "resid_pre + attn_out"),
-    "resid_post": ("the feed-forward output is added", "resid_mid + mlp_out"),
-    "probs": ("softmax over the vocabulary", "softmax(logits) over V"),
-}
-
-_READS_PRE: dict[ActivationName, tuple[ActivationName, ...]] = {
-    "ln_1": ("resid_pre",),
-    "q": ("ln_1",),
-    "k": ("ln_1",),
-    "v": ("ln_1",),
-    "attn_scores": ("q", "k"),
-    "pattern": ("attn_scores",),
-    "z": ("pattern", "v"),
-    "attn_out": ("z",),
-    "resid_mid": ("resid_pre", "attn_out"),
-    "ln_2": ("resid_mid",),
-    "mlp_pre": ("ln_2",),
-    "mlp_post": ("mlp_pre",),
-    "mlp_out": ("mlp_post",),
-    "resid_post": ("resid_mid", "mlp_out"),
-}
-
-_READS_POST: dict[ActivationName, tuple[ActivationName, ...]] = {
-    **_READS_PRE,
-    "q": ("resid_pre",),
-    "k": ("resid_pre",),
-    "v": ("resid_pre",),
-    "ln_1": ("resid_mid",),
-    "mlp_pre": ("ln_1",),
-    "resid_post": ("ln_1", "mlp_out"),
-    "ln_2": ("resid_post",),
-}
 
 _TOPICS: dict[ActivationName, tuple[str, str]] = {
     "tokens": ("The text as numbers: one id for each piece", "Module 7.6, step 1"),
@@ -387,6 +194,10 @@ _TOPICS: dict[ActivationName, tuple[str, str]] = {
     "q": ("What each position is looking for", "Module 6; chapter 3"),
     "k": ("What each position offers to be found by", "Module 6; chapter 3"),
     "v": ("What each position hands over when it is attended to", "Module 6; chapter 3"),
+    "q_norm": ("Keeps each query's length in bounds", "Module 7.3; later than the texts"),
+    "k_norm": ("Keeps each key's length in bounds", "Module 7.3; later than the texts"),
+    "rot_q": ("Turns each query by where it stands", "Module 7.1; later than the texts"),
+    "rot_k": ("Turns each key by where it stands", "Module 7.1; later than the texts"),
     "attn_scores": ("How well each query fits each earlier key", "Module 6; chapter 3"),
     "pattern": (
         "Where each position reads from: every row adds up to 1",
@@ -403,6 +214,7 @@ _TOPICS: dict[ActivationName, tuple[str, str]] = {
         "Spreads each token over hidden units",
         "Module 7.4; chapter 4, FFN; blog 04",
     ),
+    "mlp_pre_linear": ("What each hidden unit would hand on", "Module 7.4; later than the texts"),
     "mlp_post": ("Which hidden units fire for this token", "Module 7.4; chapter 4, GELU; blog 03"),
     "mlp_out": (
         "What hidden units write to the stream",

@@ -14,16 +14,20 @@ from numpy.typing import NDArray
 from tui_gpt.analysis.explain.cell import Cell
 from tui_gpt.analysis.explain.elementwise import (
     activation,
-    embedding,
+    gate,
     layer_norm,
-    position,
+    rms_norm,
+    rotation,
+    sinusoid,
     stream_sum,
+    table_entry,
     token,
 )
 from tui_gpt.analysis.explain.products import linear, mixed_value, score
-from tui_gpt.analysis.explain.softmax import attention, probability
+from tui_gpt.analysis.explain.softmax import softmax
 from tui_gpt.records.analyses.explanation import Explanation, check_cell
-from tui_gpt.records.stages import ActivationName, find_stage
+from tui_gpt.records.block_plan import Kind
+from tui_gpt.records.stages import find_stage
 from tui_gpt.records.trace import Trace
 
 __all__ = ["explain"]
@@ -51,29 +55,23 @@ def explain(
     stage = find_stage(trace.run.stages, stage_id)
     check_cell(stage, index)
     with np.errstate(all="ignore"):  # NaN and infinities are values like any others here
-        return _EXPLAINERS[stage.name](Cell.of(trace, parameter, stage, index))
+        return _EXPLAINERS[stage.kind](Cell.of(trace, parameter, stage, index))
 
 
-_EXPLAINERS: Mapping[ActivationName, Callable[[Cell], Explanation]] = {
-    "tokens": token,
-    "embed": embedding,
-    "pos_embed": position,
-    "resid_pre": stream_sum,
-    "ln_1": layer_norm,
-    "q": linear,
-    "k": linear,
-    "v": linear,
-    "attn_scores": score,
-    "pattern": attention,
-    "z": mixed_value,
-    "attn_out": linear,
-    "resid_mid": stream_sum,
-    "ln_2": layer_norm,
-    "mlp_pre": linear,
-    "mlp_post": activation,
-    "mlp_out": linear,
-    "resid_post": stream_sum,
-    "ln_final": layer_norm,
-    "logits": linear,
-    "probs": probability,
+_EXPLAINERS: Mapping[Kind, Callable[[Cell], Explanation]] = {
+    "ids": token,
+    "lookup": table_entry,
+    "sinusoid": sinusoid,
+    "copy": stream_sum,
+    "sum": stream_sum,
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+    "rotation": rotation,
+    "linear": linear,
+    "scores": score,
+    "softmax": softmax,
+    "mix": mixed_value,
+    "activation": activation,
+    "gate": gate,
 }
+"""By what a step does."""

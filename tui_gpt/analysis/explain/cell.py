@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tui_gpt.config import GPTConfig
 from tui_gpt.records.analyses.explanation import CellRef, Explanation, Operand
-from tui_gpt.records.stages import Stage
+from tui_gpt.records.stages import Stage, find_stage
 from tui_gpt.records.tensors import Values
 from tui_gpt.records.trace import Trace
 
@@ -40,7 +40,7 @@ class Cell:
         Raises:
             MissingStage: The stage could not be recorded.
         """
-        if stage.name in ("logits", "probs"):
+        if stage.axes == ("T", "V"):
             position, entry = index
             value = output_row(trace, stage.id, position)[entry]
         else:
@@ -51,6 +51,10 @@ class Cell:
     def config(self) -> GPTConfig:
         """Of the model."""
         return self.trace.run.model.config
+
+    def stage_of(self, stage_id: str) -> Stage:
+        """Describe another stage of the run."""
+        return find_stage(self.trace.run.stages, stage_id)
 
     def values(self, stage_id: str) -> Values:
         """Give a whole stage as it was recorded, without a copy.

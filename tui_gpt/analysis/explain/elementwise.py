@@ -24,23 +24,23 @@ def token(cell: Cell) -> Explanation:
     )
 
 
-def embedding(cell: Cell) -> Explanation:
-    """`embed`: a number out of the token's row of the table."""
+def table_entry(cell: Cell) -> Explanation:
+    """`embed`, `pos_embed`: a number out of the row of a table, the token's or the position's."""
     place, feature = cell.index
     name = cell.stage.parameters[0].name
-    found = cell.of_stage("token", cell.stage.reads[0], place)
-    row = int(known(found))
+    where = Operand("position", None, place)
+    if cell.stage.reads:
+        where = cell.of_stage("token", cell.stage.reads[0], place)
+    row = int(known(where))
     entry = cell.of_parameter("table entry", name, row, feature)
-    return cell.explained(f"wte[{row}, {feature}]", known(entry), (found, entry))
+    table = name.removesuffix(".weight")
+    return cell.explained(f"{table}[{row}, {feature}]", known(entry), (where, entry))
 
 
-def position(cell: Cell) -> Explanation:
-    """`pos_embed`: a number out of the position's row of the table, or a sinusoid."""
+def sinusoid(cell: Cell) -> Explanation:
+    """`pos_embed`: a sine or cosine of the position."""
     place, feature = cell.index
     where = Operand("position", None, place)
-    if cell.config.positions == "learned":
-        entry = cell.of_parameter("table entry", cell.stage.parameters[0].name, place, feature)
-        return cell.explained(f"wpe[{place}, {feature}]", known(entry), (where, entry))
     pair, width = feature - feature % 2, cell.config.n_embd
     frequency = 10000.0 ** (-pair / width)
     name, wave = ("cos", math.cos) if feature % 2 else ("sin", math.sin)
@@ -56,7 +56,7 @@ def position(cell: Cell) -> Explanation:
 
 
 def stream_sum(cell: Cell) -> Explanation:
-    """`resid_pre`, `resid_mid`, `resid_post`: two addends, or the previous block's output."""
+    """`resid_pre`, `resid_mid`, `resid_post`: a sum, or the previous block's output."""
     addends = [
         cell.of_stage(stage_id.rpartition(".")[2], stage_id, *cell.index)
         for stage_id in cell.stage.reads
@@ -65,8 +65,8 @@ def stream_sum(cell: Cell) -> Explanation:
     if len(addends) == 1:
         where = f"{cell.stage.reads[0]}{list(cell.index)}"
         return cell.explained(where, values[0], addends)
-    first, second = values
-    return cell.explained(f"{read(first)} + {inner(second)}", first + second, addends)
+    numbers = " + ".join((read(values[0]), *(inner(value) for value in values[1:])))
+    return cell.explained(numbers, sum(values), addends)
 
 
 def layer_norm(cell: Cell) -> Explanation:
@@ -98,6 +98,61 @@ def layer_norm(cell: Cell) -> Explanation:
     return cell.explained(formula, float(normed), (x, *derived, scale, *shift))
 
 
+def rms_norm(cell: Cell) -> Explanation:
+    """`ln_1`, `q_norm`, …: one feature of a vector, divided by the root of its mean square."""
+    *place, feature = cell.index
+    source = cell.stage.reads[0]
+    x = cell.of_stage("x", source, *place, feature)
+    vector = cell.values(source)[tuple(place)].astype(np.float64)  # (C,) or (D,)
+    mean_square = float(np.square(vector).mean())
+    epsilon = cell.config.layer_norm_epsilon
+    scale = cell.of_parameter("gamma", cell.stage.parameters[0].name, feature)
+    value = known(scale) * known(x) / math.sqrt(mean_square + epsilon)
+    numbers = f"{read(known(scale))} · {inner(known(x))} / √({read(mean_square)} + {read(epsilon)})"
+    derived = Operand("mean square", None, mean_square), Operand("epsilon", None, epsilon)
+    return cell.explained(numbers, value, (x, *derived, scale))
+
+
+def rotation(cell: Cell) -> Explanation:
+    """`rot_q`, `rot_k`: a feature turned with its partner by an angle that grows with position."""
+    head, place, feature = cell.index
+    source, config = cell.stage.reads[0], cell.config
+    half = config.rotary_dim // 2
+    x = cell.of_stage("x", source, head, place, feature)
+    if feature >= config.rotary_dim:
+        return cell.explained(f"{read(known(x))}, which is not rotated", known(x), (x,))
+    partner = feature + half if feature < half else feature - half
+    y = cell.of_stage("partner", source, head, place, partner)
+    frequency = config.rotary_frequencies[feature % half]
+    angle = place * frequency
+    cosine, sine = math.cos(angle), math.sin(angle)
+    sign = "−" if feature < half else "+"
+    turned = -known(y) * sine if feature < half else known(y) * sine
+    numbers = (
+        f"{read(known(x))} · cos({place} · {read(frequency)}) {sign} {inner(known(y))} · "
+        f"sin({place} · {read(frequency)}) = {read(known(x))} · {inner(cosine)} {sign} "
+        f"{inner(known(y))} · {inner(sine)}"
+    )
+    derived = (
+        Operand("position", None, place),
+        Operand("frequency", None, frequency),
+        Operand("cosine", None, cosine),
+        Operand("sine", None, sine),
+    )
+    return cell.explained(numbers, known(x) * cosine + turned, (x, y, *derived))
+
+
+def gate(cell: Cell) -> Explanation:
+    """`mlp_post` of a gated network: the activated gate times the hidden unit."""
+    x, unit = (
+        cell.of_stage(role, source, *cell.index)
+        for role, source in zip(("x", "u"), cell.stage.reads, strict=True)
+    )
+    numbers, opened = _activated(cell.config.activation, known(x))
+    numbers = f"{numbers} · {inner(known(unit))} = {read(opened)} · {inner(known(unit))}"
+    return cell.explained(numbers, opened * known(unit), (x, unit))
+
+
 def activation(cell: Cell) -> Explanation:
     """`mlp_post`: the nonlinearity, applied to one hidden unit."""
     x = cell.of_stage("x", cell.stage.reads[0], *cell.index)
@@ -114,6 +169,10 @@ def _activated(kind: Activation, x: float) -> tuple[str, float]:
         case "gelu":
             share = math.erfc(-x / math.sqrt(2)) / 2  # Φ(x), also where it is nearly 0
             return f"{read(x)} · Φ({read(x)}) = {read(x)} · {read(share)}", x * share
+        case "silu":
+            power = math.exp(-abs(x))  # at most 1, so that nothing overflows
+            share = power / (1 + power) if x < 0 else 1 / (1 + power)
+            return f"{read(x)} / (1 + exp(−{shown})) = {read(x)} · {read(share)}", x * share
         case "gelu_tanh":
             slope = math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
             return (

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tui_gpt.analysis.explain.cell import Cell, inner, known, number, read
 from tui_gpt.records.analyses.explanation import LISTED, CellRef, Explanation, Operand, Term
+from tui_gpt.records.stages import HEAD_AXES
 from tui_gpt.records.tensors import Values
 
 _IN_FORMULA = 2
@@ -33,7 +34,7 @@ class _Factors:
 def linear(cell: Cell) -> Explanation:
     """`q k v attn_out mlp_pre mlp_out logits`: a row of activations times a row of weights."""
     stage, source, width = cell.stage, cell.stage.reads[0], cell.config.head_dim
-    if stage.name in ("q", "k", "v"):
+    if stage.axes[0] in HEAD_AXES:
         head, place, feature = cell.index
         output = head * width + feature
     else:
@@ -49,12 +50,13 @@ def linear(cell: Cell) -> Explanation:
         return CellRef.of_stage(source, place, i)
 
     weight = stage.parameters[0].name
-    heads = stage.name == "attn_out"
     values = cell.values(source)
+    heads = values.ndim == 3  # (H, T, D), joined before the map
+    word = "unit" if cell.stage_of(source).axes[-1] == "F" else "feature"
     factors = _Factors(
         inputs=values[:, place].reshape(-1) if heads else values[place],
         weights=cell.parameter(weight)[output],
-        label=joined if heads else _numbered("unit" if stage.name == "mlp_out" else "feature"),
+        label=joined if heads else _numbered(word),
         input_cell=head_cell if heads else row_cell,
         weight_cell=lambda i: CellRef.of_parameter(weight, output, i),
     )
@@ -68,25 +70,27 @@ def score(cell: Cell) -> Explanation:
     """`attn_scores`: how well a query fits a key; nothing where the key is yet to come."""
     head, query, key = cell.index
     queries, keys = cell.stage.reads
-    if key > query:
+    reason = unseen(query, key, cell.config.window)
+    if reason is not None:
         return Explanation(
             stage=cell.stage.id,
             index=cell.index,
             value=None,
             value_float64=None,
-            formula=f"{cell.stage.formula}, masked: key {key} is later than query {query}",
+            formula=f"{cell.stage.formula}, masked: {reason[0]}",
             operands=(
                 Operand("query position", None, query),
                 Operand("key position", None, key),
             ),
-            reason=future(query, key),
+            reason=reason[1],
         )
+    shared = key_head(cell, head)
     factors = _Factors(
         inputs=cell.values(queries)[head, query],
-        weights=cell.values(keys)[head, key],
+        weights=cell.values(keys)[shared, key],
         label=_numbered("feature"),
         input_cell=lambda i: CellRef.of_stage(queries, head, query, i),
-        weight_cell=lambda i: CellRef.of_stage(keys, head, key, i),
+        weight_cell=lambda i: CellRef.of_stage(keys, shared, key, i),
     )
     return _sum_of(cell, factors, divisor=math.sqrt(cell.config.head_dim))
 
@@ -98,22 +102,35 @@ def mixed_value(cell: Cell) -> Explanation:
     """
     head, query, feature = cell.index
     pattern, values = cell.stage.reads
+    shared = key_head(cell, head)
     factors = _Factors(
         inputs=cell.values(pattern)[head, query],
-        weights=cell.values(values)[head, :, feature],
+        weights=cell.values(values)[shared, :, feature],
         label=_numbered("key"),
         input_cell=lambda i: CellRef.of_stage(pattern, head, query, i),
-        weight_cell=lambda i: CellRef.of_stage(values, head, i, feature),
+        weight_cell=lambda i: CellRef.of_stage(values, shared, i, feature),
     )
     return _sum_of(cell, factors)
 
 
-def future(query: int, key: int) -> str:
-    """Say why a query has nothing to do with a key."""
-    return (
-        f"key {key} lies in the future of query {query}: "
-        "a position reads itself and earlier ones only"
-    )
+def key_head(cell: Cell, head: int) -> int:
+    """Give the key and value head that a query head reads."""
+    return head // (cell.config.n_head // cell.config.n_key_head)
+
+
+def unseen(query: int, key: int, window: int | None) -> tuple[str, str] | None:
+    """Say why a query has nothing to do with a key, briefly and at length; None where it has."""
+    if key > query:
+        return f"key {key} is later than query {query}", (
+            f"key {key} lies in the future of query {query}: "
+            "a position reads itself and earlier ones only"
+        )
+    if window is not None and key <= query - window:
+        return f"key {key} is outside the window of query {query}", (
+            f"key {key} lies outside the window of query {query}: "
+            f"a position reads itself and {window - 1} before it"
+        )
+    return None
 
 
 def _sum_of(

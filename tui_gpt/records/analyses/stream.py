@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tui_gpt.config import GPTConfig
-from tui_gpt.records.stages import ActivationName, Stage, find_stage, stage_id
+from tui_gpt.records.block_plan import block_plan
+from tui_gpt.records.stages import Stage, find_stage, stage_id
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,25 +70,18 @@ def stream_stages(
 ) -> tuple[tuple[Stage, Stage | None], ...]:
     """List where the stream is looked at, in order, each with the sub-layer that wrote last.
 
-    Pre-norm: `resid_pre` of block 0, then `resid_mid` and `resid_post` of every block. Post-norm
-    normalises the stream itself, so there it is what `ln_1` and `ln_2` leave.
+    `resid_pre` of block 0, then what every block's plan names: pre-norm `resid_mid` and
+    `resid_post`; post-norm, which normalises the stream itself, what `ln_1` and `ln_2` leave.
 
     Args:
         stages: The run's stage table.
         config: Its model's.
     """
-    after: tuple[ActivationName, ActivationName] = (
-        ("resid_mid", "resid_post") if config.norm == "pre" else ("ln_1", "ln_2")
-    )
     points: list[tuple[Stage, Stage | None]] = [
         (find_stage(stages, stage_id("resid_pre", 0)), None)
     ]
     for layer in range(config.n_layer):
-        for name, writer in zip(after, ("attn_out", "mlp_out"), strict=True):
-            points.append(
-                (
-                    find_stage(stages, f"blocks.{layer}.{name}"),
-                    find_stage(stages, f"blocks.{layer}.{writer}"),
-                )
-            )
+        for name, written in block_plan(config).points:
+            after, writer = (find_stage(stages, stage_id(it, layer)) for it in (name, written))
+            points.append((after, writer))
     return tuple(points)

@@ -1,21 +1,22 @@
 """Where a model's parameters sit: exact counts by part, and every number they are confused with.
 
-All counts come from the stage table, so they are those of the built model; nothing here needs
+All counts come from the block plan, so they are those of the built model; nothing here needs
 a tensor library. Blocks are alike, so one is laid out and multiplied: a thousand blocks cost
 what one does.
 
-Letters: V vocabulary, C n_embd, F n_inner, L n_layer.
+Letters: V vocabulary, C n_embd, F n_inner, H query heads, K key heads, D head_dim, L n_layer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.errors import ImpossibleShape
-from tui_gpt.records.stages import ActivationName, Stage, stage_table
+from tui_gpt.records.block_plan import PARTS, BlockPlan, block_plan, letter_size
+from tui_gpt.records.stages import stage_table
 
 FAMILY = {"gpt2": "117M", "gpt2-medium": "345M", "gpt2-large": "762M", "gpt2-xl": "1542M"}
 """What the paper of 2019 called its four models; later names follow from the counts."""
@@ -112,8 +113,11 @@ class Budget:
 
     @property
     def qkv_biases(self) -> int:
-        """Parameters in the biases of q, k and v: L · 3 · C, or none."""
-        return 3 * self.config.n_layer * self.config.n_embd if self.config.qkv_bias else 0
+        """Parameters in the biases of q, k and v: L · (H + 2·K) · D, or none."""
+        if not self.config.qkv_bias:
+            return 0
+        heads = self.config.n_head + 2 * self.config.n_key_head
+        return self.config.n_layer * heads * self.config.head_dim
 
     @property
     def embedding_shaped(self) -> int:
@@ -129,10 +133,12 @@ class Budget:
     def parity(self) -> float:
         """The expansion at which the feed-forward network would be as large as the attention.
 
-        It solves 2·C·F + (F + C where there are biases) = attention; F need not be whole.
+        It solves 2·C·F + (F + C where there are biases) = attention, with a second C·F + F where
+        the network is gated; F need not be whole.
         """
         width, bias = self.config.n_embd, int(self.config.bias)
-        return (self.attention - bias * width) / (2 * width + bias) / width
+        wide = 2 if self.config.gated else 1
+        return (self.attention - bias * width) / ((wide + 1) * width + wide * bias) / width
 
     def share(self, count: int) -> float:
         """Give a count as a share of the total."""
@@ -171,8 +177,8 @@ class StateDictCount:
 
 def budget(config: GPTConfig) -> Budget:
     """Count a model's parameters by part."""
-    stages = stage_table(replace(config, n_layer=1), 1)
-    return Budget(config, tuple(_part(config, stages, *row) for row in _PARTS))
+    plan = block_plan(config)
+    return Budget(config, tuple(_part(config, plan, name) for name in PARTS))
 
 
 def size_names(found: Budget) -> tuple[SizeName, ...]:
@@ -241,60 +247,55 @@ def state_dict(config: GPTConfig, tensors: Mapping[str, tuple[int, ...]]) -> Sta
     )
 
 
-_PARTS: tuple[tuple[str, tuple[ActivationName, ...], tuple[str, ...]], ...] = (
-    ("token embedding", ("embed",), ("V", "C")),
-    ("positions", ("pos_embed",), ("block_size", "C")),
-    ("norms", ("ln_1", "ln_2"), ("C",)),
-    ("q k v", ("q", "k", "v"), ("C", "C")),
-    ("attention out", ("attn_out",), ("C", "C")),
-    ("FFN expand", ("mlp_pre",), ("F", "C")),
-    ("FFN contract", ("mlp_out",), ("C", "F")),
-    ("final norm", ("ln_final",), ("C",)),
-    ("head", ("logits",), ("V", "C")),
-)
-"""(name, the stages that own it, the letters of its weight's shape)."""
-
-
 def _sizes(config: GPTConfig) -> tuple[int, ...]:
     return (config.n_layer, config.n_head, config.n_embd, config.n_inner, config.vocab_size)
 
 
-def _part(
-    config: GPTConfig,
-    stages: tuple[Stage, ...],
-    name: str,
-    owners: tuple[ActivationName, ...],
-    letters: tuple[str, ...],
-) -> Part:
-    """Add up the parameters of some stages, and say how."""
-    owning = [stage for stage in stages if stage.name in owners]
-    shapes = [
-        [parameter.shape for parameter in stage.parameters if not parameter.shared]
-        for stage in owning
+def _part(config: GPTConfig, plan: BlockPlan, name: str) -> Part:
+    """Add up the weights of a part, and say how."""
+    in_block = any(step.part == name for step in plan.block)
+    steps = plan.block if in_block else (*plan.before, *plan.after)
+    owned = [
+        weights
+        for step in steps
+        if step.part == name
+        for weights in step.weights
+        if not weights.shared
     ]
-    in_block = any(stage.layer is not None for stage in owning)
-    formula = numbers = ""
-    if shapes and shapes[0]:
-        weight, *bias = shapes[0]
-        formula = "·".join(letters) + (f" + {letters[0]}" if bias else "")
-        numbers = " × ".join(map(str, weight)) + (f" + {bias[0][0]}" if bias else "")
-        if len(shapes) > 1:
-            plain = not bias
-            formula = f"{len(shapes)}·{formula}" if plain else f"{len(shapes)}·({formula})"
-            numbers = f"{len(shapes)} × {numbers}" if plain else f"{len(shapes)} × ({numbers})"
+    formulas: dict[tuple[str, str], int] = {}  # in letters and in numbers: how often
+    each = 0
+    for weights in owned:
+        sizes = [letter_size(letter, config) for letter in weights.letters]
+        formula, numbers = "·".join(weights.letters), " × ".join(map(str, sizes))
+        if weights.bias:
+            formula, numbers = f"{formula} + {weights.letters[0]}", f"{numbers} + {sizes[0]}"
+        formulas[formula, numbers] = formulas.get((formula, numbers), 0) + 1
+        each += prod(sizes) + (sizes[0] if weights.bias else 0)
+    written = [
+        (_times(formula, count, "·"), _times(numbers, count, " × "))
+        for (formula, numbers), count in formulas.items()
+    ]
     return Part(
         name=name,
         in_block=in_block,
-        formula=formula,
-        numbers=numbers,
-        each=sum(stage.n_parameters for stage in owning),
+        formula=" + ".join(formula for formula, _ in written),
+        numbers=" + ".join(numbers for _, numbers in written),
+        each=each,
         times=config.n_layer if in_block else 1,
-        note="" if formula else _NOTHING[name],
+        note="" if owned else _NOTHING[name],
     )
+
+
+def _times(text: str, count: int, sign: str) -> str:
+    """Write a sum so many times: `3·(C·C + C)`."""
+    if count == 1:
+        return text
+    return f"{count}{sign}({text})" if " + " in text else f"{count}{sign}{text}"
 
 
 _NOTHING = {
     "positions": "computed",
+    "norms": "none",
     "final norm": "post-norm: none",
     "head": "the token table",
 }

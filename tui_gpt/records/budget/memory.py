@@ -65,7 +65,7 @@ class Memory:
     context: int
     n_parameters: int
     kv_numbers: int
-    """Keys and values of every block: 2·L·B·T·C."""
+    """Keys and values of every block: 2·L·B·T·K·D."""
     patterns: int
     """Attention patterns of every block: float32, L·B·H·T²."""
     full_capture: int
@@ -129,7 +129,7 @@ def memory(config: GPTConfig, *, batch: int, context: int) -> Memory:
         batch=batch,
         context=context,
         n_parameters=budget(config).total,
-        kv_numbers=2 * config.n_layer * stream,
+        kv_numbers=2 * config.n_layer * batch * context * config.n_key_head * config.head_dim,
         patterns=FLOAT * config.n_layer * config.n_head * batch * context**2,
         full_capture=outside + config.n_layer * block,
         on_demand=FLOAT * ((config.n_layer + 1) * stream + output)

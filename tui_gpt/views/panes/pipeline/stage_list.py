@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from rich.segment import Segment
 
 from tui_gpt.config import GPTConfig
-from tui_gpt.records.stages import ActivationName, Stage
+from tui_gpt.records.block_plan import BlockPlan, block_plan
+from tui_gpt.records.stages import Stage
 from tui_gpt.views.palette import Palette
 from tui_gpt.views.rows import Row, padded
 
@@ -21,24 +22,7 @@ NAME_WIDTH = 11
 _MARGIN = 2
 """Lines kept in sight above and below the chosen one."""
 
-_BEFORE: dict[ActivationName, str] = {"embed": "│  ", "pos_embed": "│ ╷"}
-_PRE: dict[ActivationName, str] = {
-    "ln_1": "├─╮",
-    "resid_mid": "+─╯",
-    "ln_2": "├─╮",
-    "resid_post": "+─╯",
-    "resid_pre": "│  ",
-}
-_POST: dict[ActivationName, str] = {
-    "q": "├─╮",
-    "resid_mid": "+─╯",
-    "ln_1": "│  ",
-    "mlp_pre": "├─╮",
-    "resid_post": "+─╯",
-    "ln_2": "│  ",
-    "resid_pre": "│  ",
-}
-_AFTER: dict[ActivationName, str] = {"ln_final": "│  ", "logits": "│  ", "probs": "╵  "}
+_STREAM, _ADDED = "│  ", "+─╯"
 _ASCII = str.maketrans("│├─╮╯╷╵", "||-\\/,'")
 
 
@@ -74,16 +58,17 @@ def list_lines(stages: tuple[Stage, ...], config: GPTConfig) -> tuple[ListLine, 
     """Lay out the list for one stage table."""
     lines: list[ListLine] = []
     layer: int | None = None
+    plan = block_plan(config)
     for index, stage in enumerate(stages):
         if stage.layer is not None and stage.layer != layer:
             heading = f"block {stage.layer + 1} of {config.n_layer}"
-            gutter = "│ │" if stage.layer == 0 else "│  "
+            gutter = "│ │" if len(stage.reads) > 1 else _STREAM
             lines.append(ListLine(None, gutter, heading, "", ""))
         layer = stage.layer
         lines.append(
             ListLine(
                 index,
-                _gutter(stage, config),
+                _gutter(stage, plan),
                 stage.name,
                 _shape(stage.shape),
                 "tied"
@@ -200,9 +185,16 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f"({', '.join(str(size) for size in shape)})"
 
 
-def _gutter(stage: Stage, config: GPTConfig) -> str:
+def _gutter(stage: Stage, plan: BlockPlan) -> str:
+    """Draw what a stage does to the stream."""
+    if stage.name == "tokens":
+        return "   "
+    if stage.name == "probs":
+        return "╵  "
+    if len(stage.reads) > 1 and stage.kind == "sum":
+        return _ADDED  # positions join the embedding, or a sub-layer its stream
     if stage.layer is None:
-        return {**_BEFORE, **_AFTER}.get(stage.name, "   ")
-    if stage.name == "resid_pre" and stage.layer == 0:
-        return "+─╯"  # positions join the embedding
-    return (_PRE if config.norm == "pre" else _POST).get(stage.name, "│ │")
+        return "│ ╷" if stage.name == "pos_embed" else _STREAM
+    if plan.opens_branch(stage.name):
+        return "├─╮"
+    return "│ │" if plan.in_branch(stage.name) else _STREAM

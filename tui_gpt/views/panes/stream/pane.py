@@ -10,6 +10,7 @@ from rich.segment import Segment
 from tui_gpt.records.analyses.identities import Identities
 from tui_gpt.records.analyses.lens import Lens
 from tui_gpt.records.analyses.stream import Stream
+from tui_gpt.records.block_plan import block_plan
 from tui_gpt.records.tokens import Token
 from tui_gpt.views.numbers import short
 from tui_gpt.views.palette import Palette
@@ -130,7 +131,7 @@ def _notes(
         for reason in said
         for line in wrapped(transliterate(f"missing: {reason}", glyphs), width - 2)
     ]
-    post = record.config.norm == "post"
+    post = block_plan(record.config).stream_is_normed
     words = (
         f"{'Post-norm: the stream is taken after each LayerNorm. ' if post else ''}"
         f"norm: length of this position's vector (full bar {short(columns.longest)}); "
