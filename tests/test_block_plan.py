@@ -10,7 +10,7 @@ import torch
 from families import FAMILIES
 from torch import Tensor
 
-from tui_gpt.config import PRESETS, GPTConfig
+from tui_gpt.config import LATER_SHAPES, GPTConfig
 from tui_gpt.model.gpt import GPT
 from tui_gpt.records.block_plan import ActivationName, Step, block_plan
 from tui_gpt.records.budget.counts import budget
@@ -122,8 +122,8 @@ COUNTS = {
 
 @pytest.mark.parametrize("name", list(COUNTS))
 def test_a_named_shape_has_the_published_number_of_parameters(name: str) -> None:
-    assert count_parameters(PRESETS[name]) == COUNTS[name]
-    assert budget(PRESETS[name]).total == COUNTS[name]
+    assert count_parameters(LATER_SHAPES[name]) == COUNTS[name]
+    assert budget(LATER_SHAPES[name]).total == COUNTS[name]
 
 
 def test_a_stage_is_added_by_one_step_of_the_plan() -> None:
@@ -139,6 +139,6 @@ def test_a_stage_is_added_by_one_step_of_the_plan() -> None:
 
 
 def test_frequencies_of_a_rotation_follow_the_published_formula() -> None:
-    config = PRESETS["llama-3-8b"]
+    config = LATER_SHAPES["llama-3-8b"]
     wanted = 500000.0 ** (-2 * np.arange(64) / 128)
     np.testing.assert_allclose(config.rotary_frequencies, wanted, rtol=1e-12)

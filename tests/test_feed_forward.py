@@ -13,7 +13,8 @@ from made_traces import REASON, MadeTrace, a_run, recording
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from tui_gpt.analysis.feed_forward import BEND, activated, curve, feed_forward
+from tui_gpt.analysis.explain.elementwise import activated
+from tui_gpt.analysis.feed_forward import BEND, curve, feed_forward
 from tui_gpt.config import Activation
 from tui_gpt.records.analyses.feed_forward import Curve, FeedForward
 from tui_gpt.records.tokens import Token

@@ -12,7 +12,8 @@ from made_traces import REASON, MadeTrace, a_run, recording
 from numpy.typing import NDArray
 
 import tui_gpt
-from tui_gpt.analysis.feed_forward import activated, curve, feed_forward
+from tui_gpt.analysis.explain.elementwise import activated
+from tui_gpt.analysis.feed_forward import curve, feed_forward
 from tui_gpt.config import Activation, GPTConfig
 from tui_gpt.records.analyses.feed_forward import FeedForward
 from tui_gpt.records.tokens import Token

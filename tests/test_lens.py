@@ -14,6 +14,7 @@ from traces import Broken, Without, a_token, live
 from tui_gpt.analysis.lens import company, lens, lenses
 from tui_gpt.analysis.output import output
 from tui_gpt.config import GPTConfig
+from tui_gpt.model.gpt import LayerNorm
 from tui_gpt.records.analyses.stream import stream_stages
 from tui_gpt.records.stages import find_stage
 
@@ -37,7 +38,7 @@ def test_the_last_row_is_the_models_own_answer_to_the_last_bit(config: GPTConfig
 def test_every_row_is_the_final_layer_norm_and_the_head_on_the_stream_there() -> None:
     model = tiny_gpt(TINY)
     trace = live(TINY, model=model)
-    assert model.ln_f is not None
+    assert isinstance(model.ln_f, LayerNorm)
     for position in range(8):
         for point in lens(trace, model, a_token, position, count=11).points:
             x = torch.from_numpy(trace.tensor(point.stage.id).values)[position]

@@ -329,6 +329,10 @@ PRESETS: Mapping[str, GPTConfig] = {
         activation="relu",
         tied=True,
     ),
+}
+"""Shapes by name. They are shapes only: no weights belong to them."""
+
+LATER_SHAPES: Mapping[str, GPTConfig] = {
     "smollm2-135m": _SMOLLM2,
     "smollm2-360m": replace(_SMOLLM2, n_layer=32, n_head=15, n_kv_head=5, n_embd=960, n_inner=2560),
     "smollm2-1.7b": replace(
@@ -389,4 +393,4 @@ PRESETS: Mapping[str, GPTConfig] = {
     "pythia-70m": _PYTHIA,
     "pythia-160m": replace(_PYTHIA, n_layer=12, n_head=12, n_embd=768, n_inner=3072),
 }
-"""Shapes by name. They are shapes only: no weights belong to them."""
+"""Shapes of the families that came after GPT-2."""

@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tui_gpt.analysis.explain.elementwise import activated
 from tui_gpt.config import Activation
 from tui_gpt.records.analyses.feed_forward import Curve, FeedForward
 from tui_gpt.records.stage_values import StageValues, stage_values
@@ -73,17 +74,6 @@ def curve(activation: Activation, low: float, high: float) -> Curve:
     x = np.linspace(-BEND, BEND, _STEPS + 1)
     x = np.concatenate([[low] if low < -BEND else [], x, [high] if high > BEND else []])
     return Curve(activation, x, np.array([activated(activation, value) for value in x.tolist()]))
-
-
-def activated(activation: Activation, x: float) -> float:
-    """Apply an activation to one number, in float64."""
-    match activation:
-        case "relu":
-            return max(0.0, x)
-        case "gelu":
-            return 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
-        case "gelu_tanh":
-            return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def _range(source: StageValues) -> tuple[float, float] | None:

@@ -25,6 +25,7 @@ from tui_gpt.model.gpt import GPT
 from tui_gpt.records.analyses.identities import Identities, Identity
 from tui_gpt.records.block_plan import block_plan
 from tui_gpt.records.stages import ActivationName, Stage, stage_id
+from tui_gpt.records.tensors import unseen
 from tui_gpt.records.trace import Trace
 from tui_gpt.trace.record import ROWS_TOGETHER
 
@@ -167,7 +168,7 @@ class _Check:
         """Compare a stage with its operation, and see to what it must be by itself."""
         future = None
         if stage.name in ("attn_scores", "pattern"):
-            future = torch.ones(stage.shape[1:], dtype=torch.bool).triu(diagonal=1)  # (Tq, Tk)
+            future = torch.from_numpy(unseen(stage))  # (Tq, Tk)
         if not any(self._lacks(source) for source in stage.reads):
             reads = [self._here[source] for source in stage.reads if source in self._here]
             masked = future if stage.name == "attn_scores" else None

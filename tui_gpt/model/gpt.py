@@ -64,8 +64,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scale each vector by itself: (…, C) → (…, C)."""
-        mean_square = x.square().mean(dim=-1, keepdim=True)  # (…, 1)
-        return x / torch.sqrt(mean_square + self.epsilon) * self.weight
+        length = torch.sqrt(x.square().mean(dim=-1, keepdim=True) + self.epsilon)  # (…, 1)
+        return x / length * self.weight
 
 
 class Rotation(nn.Module):
@@ -87,7 +87,7 @@ class Rotation(nn.Module):
         """Turn queries or keys of the positions from `start` on: (B, H, T, D), same shape."""
         half = len(self.frequency)
         cos, sin = (part[start : start + x.shape[2]] for part in self._up_to(start + x.shape[2]))
-        first, second, rest = x.split((half, half, x.shape[-1] - 2 * half), dim=-1)
+        first, second, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
         turned = (first * cos - second * sin, second * cos + first * sin, rest)
         return torch.cat(turned, dim=-1)
 
@@ -116,11 +116,10 @@ class Attention(nn.Module):
         self.q = nn.Linear(config.n_embd, queries, bias=config.qkv_bias)
         self.k = nn.Linear(config.n_embd, keys, bias=config.qkv_bias)
         self.v = nn.Linear(config.n_embd, keys, bias=config.qkv_bias)
+        self.q_norm = self.k_norm = None
         if config.qk_norm:
             self.q_norm = RMSNorm(config.head_dim, epsilon=config.layer_norm_epsilon)
             self.k_norm = RMSNorm(config.head_dim, epsilon=config.layer_norm_epsilon)
-        else:
-            self.q_norm = self.k_norm = None
         self.c_proj = nn.Linear(queries, config.n_embd, bias=config.bias)
 
     def forward(self, x: Tensor, tap: Tap, past: list[KeysValues] | None = None) -> Tensor:
@@ -169,9 +168,9 @@ class FeedForward(nn.Module):
         super().__init__()
         self.layer = layer
         self.c_fc = nn.Linear(config.n_embd, config.n_inner, bias=config.bias)
-        self.c_up = (
-            nn.Linear(config.n_embd, config.n_inner, bias=config.bias) if config.gated else None
-        )
+        self.c_up: nn.Linear | None = None
+        if config.gated:
+            self.c_up = nn.Linear(config.n_embd, config.n_inner, bias=config.bias)
         self.activation = _ACTIVATIONS[config.activation]
         self.c_proj = nn.Linear(config.n_inner, config.n_embd, bias=config.bias)
 
@@ -197,12 +196,6 @@ class Block(nn.Module):
         self.attn = Attention(config, layer, rotation)
         self.ln_2 = _norm(config)
         self.mlp = FeedForward(config, layer)
-
-    def forward(
-        self, x: Tensor, tap: Tap = untapped, past: list[KeysValues] | None = None
-    ) -> Tensor:
-        """Carry the stream through the block: (B, T, C) → (B, T, C); see `GPT.forward`."""
-        raise NotImplementedError
 
 
 class PreNormBlock(Block):

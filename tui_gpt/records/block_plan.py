@@ -241,24 +241,14 @@ def _attention(config: GPTConfig, source: ActivationName) -> Iterator[Step]:
             f"{source} · W_{name.upper()}" + (" + b" if config.qkv_bias else ""),
             (Weights(f"attn.{name}", letters, config.qkv_bias),), "q k v",
         )  # fmt: skip
-    query: ActivationName = "q"
-    key: ActivationName = "k"
+    query, key = _QKV[0], _QKV[1]
     if config.qk_norm:
-        for read, name, axis in (("q", "q_norm", "H"), ("k", "k_norm", keys)):
-            yield Step(
-                name, "rms_norm", (axis, "T", "D"), (read,), "RMSNorm over each head's features",
-                f"γ · {read} / √(mean({read}²) + ε)",
-                (Weights(f"attn.{name}", ("D",)),), "norms",
-            )  # type: ignore[arg-type]  # fmt: skip  # names of the literal above
+        yield _head_norm("q_norm", query, "H")
+        yield _head_norm("k_norm", key, keys)
         query, key = "q_norm", "k_norm"
     if config.positions == "rotary":
-        part = "" if config.rotary_dim == config.head_dim else f", the first {config.rotary_dim}"
-        for read, name, axis in ((query, "rot_q", "H"), (key, "rot_k", keys)):
-            yield Step(
-                name, "rotation", (axis, "T", "D"), (read,),
-                f"pairs of features turned by position{part}",
-                f"{read} turned by pos·ω, ω = θ^(−2i/{config.rotary_dim})",
-            )  # type: ignore[arg-type]  # fmt: skip  # names of the literal above
+        yield _rotation("rot_q", query, "H", config)
+        yield _rotation("rot_k", key, keys, config)
         query, key = "rot_q", "rot_k"
     unseen = "the future masked" if config.window is None else f"a window of {config.window} keys"
     yield Step(
@@ -323,6 +313,24 @@ def _norm(name: ActivationName, source: ActivationName, config: GPTConfig) -> St
         formula = f"γ · ({source} − μ) / √(σ² + ε)" + (" + β" if bias else "")
     weights = (Weights(name, ("C",), bias),)
     return Step(name, kind, ("T", "C"), (source,), operation, formula, weights, "norms")
+
+
+def _head_norm(name: ActivationName, source: ActivationName, heads: Axis) -> Step:
+    formula = f"γ · {source} / √(mean({source}²) + ε)"
+    return Step(
+        name, "rms_norm", (heads, "T", "D"), (source,), "RMSNorm over each head's features",
+        formula, (Weights(f"attn.{name}", ("D",)),), "norms",
+    )  # fmt: skip
+
+
+def _rotation(name: ActivationName, source: ActivationName, heads: Axis, config: GPTConfig) -> Step:
+    size = config.rotary_dim
+    part = "" if size == config.head_dim else f", of the first {size}"
+    return Step(
+        name, "rotation", (heads, "T", "D"), (source,),
+        f"pairs of features turned by position{part}",
+        f"{source} turned by pos·ω, ω = θ^(−2i/{size})",
+    )  # fmt: skip
 
 
 def _linear(

@@ -61,6 +61,8 @@ class Stage:
     reads: tuple[str, ...]
     """Ids of the stages whose values this step is computed from."""
     parameters: tuple[Parameter, ...]
+    window: int | None = None
+    """Keys that each query of scores or pattern sees; None: every earlier one."""
 
     @property
     def topic(self) -> str:
@@ -155,6 +157,7 @@ class _Builder:
             parameters=tuple(
                 parameter for weights in step.weights for parameter in self._owned(weights, layer)
             ),
+            window=self._config.window if step.axes[-1] == "Tk" else None,
         )
 
     def _size(self, axis: Axis) -> int:

@@ -43,17 +43,24 @@ class StageTensor:
 
     @property
     def masked(self) -> NDArray[np.bool_] | None:
-        """Mark the cells that have no value: the future in attn_scores. None: no cell is."""
-        if self.stage.name != "attn_scores":
+        """Mark the cells that have no value: what a query may not see. None: no cell is."""
+        if self.stage.kind != "scores":
             return None
-        n_queries, n_keys = self.values.shape[1:]
-        future = np.triu(np.ones((n_queries, n_keys), dtype=np.bool_), k=n_keys - n_queries + 1)
-        return np.broadcast_to(future, self.values.shape)
+        return np.broadcast_to(unseen(self.stage), self.values.shape)
 
     def present(self) -> Values:
         """Give the values that are not masked, in one row."""
         masked = self.masked
         return self.values.ravel() if masked is None else self.values[~masked]
+
+
+def unseen(stage: Stage) -> NDArray[np.bool_]:
+    """Mark what a query may not see, in scores and pattern: (Tq, Tk), True for hidden keys."""
+    n_queries, n_keys = stage.shape[1:]
+    query = np.arange(n_keys - n_queries, n_keys)[:, None]
+    key = np.arange(n_keys)
+    hidden: NDArray[np.bool_] = key > query
+    return hidden if stage.window is None else hidden | (key <= query - stage.window)
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,34 +148,52 @@ def gate(cell: Cell) -> Explanation:
         cell.of_stage(role, source, *cell.index)
         for role, source in zip(("x", "u"), cell.stage.reads, strict=True)
     )
-    numbers, opened = _activated(cell.config.activation, known(x))
-    numbers = f"{numbers} · {inner(known(unit))} = {read(opened)} · {inner(known(unit))}"
+    opened = activated(cell.config.activation, known(x))
+    written, times = _with_numbers(cell.config.activation, known(x)), inner(known(unit))
+    numbers = f"{written} · {times} = {read(opened)} · {times}"
     return cell.explained(numbers, opened * known(unit), (x, unit))
 
 
 def activation(cell: Cell) -> Explanation:
     """`mlp_post`: the nonlinearity, applied to one hidden unit."""
     x = cell.of_stage("x", cell.stage.reads[0], *cell.index)
-    numbers, value = _activated(cell.config.activation, known(x))
-    return cell.explained(numbers, value, (x,))
+    numbers = _with_numbers(cell.config.activation, known(x))
+    return cell.explained(numbers, activated(cell.config.activation, known(x)), (x,))
 
 
-def _activated(kind: Activation, x: float) -> tuple[str, float]:
-    """Apply an activation in float64: its formula with the numbers in it, and the value."""
-    shown = inner(x)
-    match kind:
+def activated(activation: Activation, x: float) -> float:
+    """Apply an activation to one number, in float64."""
+    match activation:
         case "relu":
-            return f"max(0, {read(x)})", 0.0 if x <= 0 else x
+            return 0.0 if x <= 0 else x
         case "gelu":
-            share = math.erfc(-x / math.sqrt(2)) / 2  # Φ(x), also where it is nearly 0
-            return f"{read(x)} · Φ({read(x)}) = {read(x)} · {read(share)}", x * share
-        case "silu":
-            power = math.exp(-abs(x))  # at most 1, so that nothing overflows
-            share = power / (1 + power) if x < 0 else 1 / (1 + power)
-            return f"{read(x)} / (1 + exp(−{shown})) = {read(x)} · {read(share)}", x * share
+            return x * _gelu_share(x)
         case "gelu_tanh":
-            slope = math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
-            return (
-                f"½ · {shown} · (1 + tanh(√(2/π) · ({read(x)} + 0.044715 · {shown}³)))",
-                0.5 * x * (1 + slope),
-            )
+            return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        case "silu":
+            return x * _sigmoid(x)
+
+
+def _with_numbers(activation: Activation, x: float) -> str:
+    """Write the formula of an activation with the number in it."""
+    shown = inner(x)
+    match activation:
+        case "relu":
+            return f"max(0, {read(x)})"
+        case "gelu":
+            return f"{read(x)} · Φ({read(x)}) = {read(x)} · {read(_gelu_share(x))}"
+        case "gelu_tanh":
+            return f"½ · {shown} · (1 + tanh(√(2/π) · ({read(x)} + 0.044715 · {shown}³)))"
+        case "silu":
+            return f"{read(x)} / (1 + exp(−{shown})) = {read(x)} · {read(_sigmoid(x))}"
+
+
+def _gelu_share(x: float) -> float:
+    """Give Φ(x), also where it is nearly 0."""
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+def _sigmoid(x: float) -> float:
+    """Give 1 / (1 + exp(−x)); the power is at most 1, so that nothing overflows."""
+    power = math.exp(-abs(x))
+    return power / (1 + power) if x < 0 else 1 / (1 + power)
