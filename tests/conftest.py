@@ -16,7 +16,7 @@ import torch
 from tui_gpt.checkpoints.weights import save_model
 from tui_gpt.config import GPTConfig
 from tui_gpt.model.gpt import GPT
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.characters import CharacterTokenizer
 
 torch.set_num_threads(1)
 
@@ -42,7 +42,7 @@ def write_tiny_model(folder: Path, config: GPTConfig = TINY, **card: Any) -> GPT
     """Write a tiny model as a folder of our own."""
     model = tiny_gpt(config)
     folder.mkdir()
-    save_model(folder, model, CharacterTokenizer(CHARACTERS), card)
+    save_model(folder, model, CharacterTokenizer(CHARACTERS).to_json(), card)
     return model
 
 

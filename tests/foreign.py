@@ -16,7 +16,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from tui_gpt.checkpoints.weights import find_model, load_weights
+from tui_gpt.checkpoints.find import find_model
+from tui_gpt.checkpoints.weights import load_weights
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])
 

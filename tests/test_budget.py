@@ -13,8 +13,9 @@ import pytest
 import torch
 from conftest import TINY, TINY_2017, tiny_gpt
 
+from tui_gpt.checkpoints.find import find_model
 from tui_gpt.checkpoints.parameter_count import count_state_dict
-from tui_gpt.checkpoints.weights import find_model, load_weights
+from tui_gpt.checkpoints.weights import load_weights
 from tui_gpt.config import PRESETS, GPTConfig
 from tui_gpt.errors import ImpossibleShape
 from tui_gpt.files import BUNDLED_MODELS

@@ -13,7 +13,7 @@ from commands import TUI_GPT, command, process
 from conftest import TINY, write_tiny_model
 from test_layers import imported_after
 
-from tui_gpt.checkpoints.weights import find_model
+from tui_gpt.checkpoints.find import find_model
 from tui_gpt.config import PRESETS
 from tui_gpt.files import BUNDLED_MODELS
 

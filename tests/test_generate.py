@@ -27,7 +27,7 @@ from tui_gpt.records.analyses.generation import (
 )
 from tui_gpt.records.tokens import Token, joined_text
 from tui_gpt.session import Session
-from tui_gpt.tokenization.tokenizer import GPT2Tokenizer
+from tui_gpt.tokenization.gpt2 import GPT2Tokenizer
 from tui_gpt.views.text import label
 
 PROMPT = [3, 1, 4, 1, 5]

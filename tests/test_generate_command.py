@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 import torch
 from commands import TUI_GPT, command, process
+from vocabularies import tokenizer_of
 
-from tui_gpt.checkpoints.weights import find_model, load_weights
+from tui_gpt.checkpoints.find import find_model
+from tui_gpt.checkpoints.weights import load_weights
 
 KEYS = {
     "schema", "step", "id", "text", "bytes", "logit", "prob", "argmax_logits", "argmax_probs",
@@ -34,7 +36,7 @@ def lines(*arguments: str) -> list[dict[str, Any]]:
 def test_two_hundred_lines_equal_an_independent_loop_across_the_edge() -> None:
     source = find_model("shakespeare")
     model, size = load_weights(source), source.config.block_size
-    ids = source.tokenizer.encode("ROMEO:")
+    ids = tokenizer_of(source).encode("ROMEO:")
     steps = lines("-p", "ROMEO:", "-n", "200")
     assert len(steps) == 200
     for number, step in enumerate(steps):
@@ -45,7 +47,7 @@ def test_two_hundred_lines_equal_an_independent_loop_across_the_edge() -> None:
         assert set(step) == KEYS
         assert (step["schema"], step["step"]) == (1, number)
         assert step["id"] == step["argmax_logits"] == step["argmax_probs"] == best
-        character = source.tokenizer.token(best)
+        character = tokenizer_of(source).token(best)
         assert (step["text"], step["bytes"]) == (character.text, character.bytes.hex())
         # Kept keys and values are added up in another order.
         assert step["logit"] == pytest.approx(float(logits[best]), abs=1e-4)

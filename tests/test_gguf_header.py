@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from tui_gpt.checkpoints.gguf_header import BLOCKS, read_gguf_header
 from tui_gpt.errors import DamagedModel
+from tui_gpt.gguf_header import BLOCKS, read_gguf_header
 
 
 def write_gguf(path: Path) -> Path:
@@ -69,7 +69,7 @@ def test_block_types_are_those_that_the_package_unpacks() -> None:
 def test_reading_a_header_imports_no_numpy(whole: Path) -> None:
     probe = (
         "import sys; from pathlib import Path\n"
-        "from tui_gpt.checkpoints.gguf_header import read_gguf_header as read\n"
+        "from tui_gpt.gguf_header import read_gguf_header as read\n"
         f"read(Path({str(whole)!r})); sys.exit('numpy' in sys.modules or 'gguf' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", probe]).returncode == 0

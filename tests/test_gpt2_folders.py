@@ -31,7 +31,8 @@ from foreign import (
 )
 from test_checkpoints import LFS_POINTER, refusal, without_privileges
 
-from tui_gpt.checkpoints.weights import find_model, load_weights
+from tui_gpt.checkpoints.find import find_model
+from tui_gpt.checkpoints.weights import load_weights
 from tui_gpt.records.recording import Recording
 from tui_gpt.session import Session, recorded_session
 

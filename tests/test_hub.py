@@ -10,8 +10,8 @@ import pytest
 from commands import command
 from vocabularies import write_gpt2_model
 
+from tui_gpt.checkpoints.find import find_model
 from tui_gpt.checkpoints.hub_cache import cached_folder, cached_names
-from tui_gpt.checkpoints.weights import find_model
 from tui_gpt.errors import UnknownModel
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -19,14 +19,20 @@ from foreign import (
 )
 from rich.cells import cell_len
 
-from tui_gpt.checkpoints.report import inspect
-from tui_gpt.checkpoints.weights import find_model, load_weights
+from tui_gpt.checkpoints.find import ModelSource, find_model
+from tui_gpt.checkpoints.weights import load_weights
 from tui_gpt.files import BUNDLED_MODELS
+from tui_gpt.records.loader_report import LoaderReport
+from tui_gpt.session import Session
 from tui_gpt.views.commands.loader_report import report_lines
 
 
+def report(source: ModelSource) -> LoaderReport:
+    return Session(source).report()
+
+
 def told(folder: Path | str, width: int = 80) -> str:
-    lines = report_lines(inspect(find_model(str(folder))), width, "unicode")
+    lines = report_lines(report(find_model(str(folder))), width, "unicode")
     return "\n".join(line.plain for line in lines)
 
 
@@ -39,10 +45,10 @@ def test_every_parameter_is_listed_once_with_its_shape(tmp_path: Path) -> None:
     )
     for name in (*names, *map(str, folders)):
         source = find_model(name)
-        report = inspect(source)
+        listed = report(source)
         built = {key: tuple(x.shape) for key, x in load_weights(source).named_parameters()}
-        assert {row.parameter: row.parameter_shape for row in report.tensors} == built
-        assert len(report.tensors) == len(built)
+        assert {row.parameter: row.parameter_shape for row in listed.tensors} == built
+        assert len(listed.tensors) == len(built)
         assert sum(math.prod(shape) for shape in built.values()) == source.n_parameters
 
 
@@ -106,9 +112,9 @@ def test_what_is_no_number_is_named_first(tmp_path: Path) -> None:
     state = gpt2_state()
     state["h.1.ln_2.weight"][3] = math.nan
     state["wpe.weight"][0, 0] = -math.inf
-    report = inspect(find_model(str(write_folder(tmp_path / "gpt2", state))))
-    assert report.notices[:2] == ("wpe.weight holds infinity", "h.1.ln_2.weight holds NaN")
-    assert {row.parameter: row.remark for row in report.tensors}["h.1.ln_2.weight"] == "holds NaN"
+    listed = report(find_model(str(write_folder(tmp_path / "gpt2", state))))
+    assert listed.notices[:2] == ("wpe.weight holds infinity", "h.1.ln_2.weight holds NaN")
+    assert {row.parameter: row.remark for row in listed.tensors}["h.1.ln_2.weight"] == "holds NaN"
 
 
 def test_a_padded_table_says_which_rows_stand_for_nothing(tmp_path: Path) -> None:
@@ -134,7 +140,7 @@ def test_the_table_in_words(tmp_path: Path) -> None:
 def test_no_line_is_wider_than_asked(tmp_path: Path, width: int, glyphs: str) -> None:
     sources = [*BUNDLED_MODELS, "untrained:shakespeare", str(write_folder(tmp_path / "gpt2"))]
     for name in sources:
-        for line in report_lines(inspect(find_model(name)), width, glyphs):  # type: ignore[arg-type]
+        for line in report_lines(report(find_model(name)), width, glyphs):  # type: ignore[arg-type]
             assert cell_len(line.plain) <= width
             assert glyphs == "unicode" or line.plain.isascii()
 

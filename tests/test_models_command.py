@@ -7,7 +7,7 @@ from pathlib import Path
 from commands import command
 from rich.cells import cell_len
 
-from tui_gpt.checkpoints.weights import find_model
+from tui_gpt.checkpoints.find import find_model
 from tui_gpt.files import BUNDLED_MODELS
 
 

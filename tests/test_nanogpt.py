@@ -23,7 +23,8 @@ from foreign import (
 from test_checkpoints import refusal
 from test_gpt2_folders import close
 
-from tui_gpt.checkpoints.weights import find_model, load_weights
+from tui_gpt.checkpoints.find import find_model
+from tui_gpt.checkpoints.weights import load_weights
 from tui_gpt.session import Session
 
 

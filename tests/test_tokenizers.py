@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tui_gpt.errors import DamagedModel, UnknownCharacters, UnknownTokenId
 from tui_gpt.files import assets
 from tui_gpt.records.tokens import Token, characters_of, joined_text
-from tui_gpt.tokenization.tokenizer import GPT2_SHA256, CharacterTokenizer, GPT2Tokenizer
+from tui_gpt.tokenization.characters import CharacterTokenizer
+from tui_gpt.tokenization.gpt2 import GPT2_SHA256, GPT2Tokenizer
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 """Anything that UTF-8 can hold."""

@@ -19,7 +19,7 @@ from tui_gpt.checkpoints.weights import save_model
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets
 from tui_gpt.records.recording import Recording
 from tui_gpt.records.tensors import statistics
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.characters import CharacterTokenizer
 
 PRE_BLOCK = (
     "resid_pre", "ln_1", "q", "k", "v", "attn_scores", "pattern", "z", "attn_out", "resid_mid",
@@ -287,7 +287,7 @@ def test_a_folder_is_traced_under_its_own_name_and_config(tmp_path: Path) -> Non
     folder = tmp_path / "wide epsilon"
     folder.mkdir()
     config = replace(TINY, layer_norm_epsilon=0.5)
-    save_model(folder, tiny_gpt(config), CharacterTokenizer("\n abcdefghi"), {})
+    save_model(folder, tiny_gpt(config), CharacterTokenizer("\n abcdefghi").to_json(), {})
     model = trace("-m", str(folder), "-p", "abc")["model"]
     assert model == {
         "name": str(folder),

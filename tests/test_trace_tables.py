@@ -17,7 +17,7 @@ from tui_gpt.records.stages import Axis, find_stage, stage_table
 from tui_gpt.records.tensors import StageSummary, StageTensor, statistics
 from tui_gpt.records.tokens import Token
 from tui_gpt.records.trace import Candidate, ModelFacts, Run
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+from tui_gpt.tokenization.characters import CharacterTokenizer
 from tui_gpt.views.commands.trace import bar, places, trace_table
 from tui_gpt.views.commands.values import stage_values
 from tui_gpt.views.profile import Glyphs, TerminalProfile
@@ -42,7 +42,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models") / "odd [b]\x1b[2J"
     folder.mkdir()
     config = replace(TINY, vocab_size=len(ODD_CHARACTERS), block_size=16)
-    save_model(folder, tiny_gpt(config), CharacterTokenizer(ODD_CHARACTERS), {})
+    save_model(folder, tiny_gpt(config), CharacterTokenizer(ODD_CHARACTERS).to_json(), {})
     return str(folder)
 
 

@@ -21,14 +21,17 @@ import pytest
 import safetensors.torch
 import torch
 from torch.nn import functional
+from vocabularies import tokenizer_of
 
 from tui_gpt import cli
-from tui_gpt.checkpoints.weights import find_model, load_weights
+from tui_gpt.checkpoints import training_folder as training
+from tui_gpt.checkpoints.find import find_model
+from tui_gpt.checkpoints.weights import load_weights
+from tui_gpt.cli.commands.train_text import read_text, unigram_entropy
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import DamagedModel
-from tui_gpt.model import train as training
 from tui_gpt.model.gpt import GPT
-from tui_gpt.model.train import Progress, Schedule, mean_loss, read_text, unigram_entropy
+from tui_gpt.model.train import Progress, Schedule, mean_loss
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "an", "owl", "in", "its", "oak"]
 """Sixteen different characters with the blank between them and the line end."""
@@ -196,7 +199,7 @@ def test_the_card_says_how_the_weights_came_to_be(
         "preparation": "by hand",
     }
     assert written["command"].startswith("tui-gpt ")
-    ids = torch.tensor(find_model(str(folder)).tokenizer.encode(probe.read_text()))
+    ids = torch.tensor(tokenizer_of(find_model(str(folder))).encode(probe.read_text()))
     assert written["probe"]["text"] == probe.read_text()
     measured = mean_loss(load_weights(find_model(str(folder))), ids)
     assert written["probe"]["loss"] == pytest.approx(measured, abs=1e-6)

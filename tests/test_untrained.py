@@ -14,8 +14,9 @@ import pytest
 import torch
 from commands import command
 
+from tui_gpt.checkpoints.find import find_model, untrained_presets
 from tui_gpt.checkpoints.memory_check import check_memory
-from tui_gpt.checkpoints.weights import find_model, load_weights, untrained_presets
+from tui_gpt.checkpoints.weights import load_weights
 from tui_gpt.errors import NotEnoughMemory, NoTokenizer, UnknownModel
 from tui_gpt.model.gpt import GPT
 from tui_gpt.session import Session
@@ -43,7 +44,7 @@ def test_the_chapter_model_writes_what_the_text_prints_to_the_token() -> None:
     session = Session.open("untrained:gpt2-chapter")  # one model for all three prompts
     ids = [464, 3797, 3332, 319]
     assert [token.id for token in session.prepare("The cat sat on").tokens] == ids
-    assert session.source.tokenizer.encode("A small model learns") == [32, 1402, 2746, 22974]
+    assert session.tokenizer.encode("A small model learns") == [32, 1402, 2746, 22974]
     stepper = session.stepper()
     first = next(stepper.steps(ids))
     assert first.chosen.prob == pytest.approx(0.000166, abs=5e-7)

@@ -10,8 +10,11 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
+from tui_gpt.checkpoints.find import ModelSource
 from tui_gpt.files import assets
-from tui_gpt.tokenization.byte_pairs import byte_of_printable
+from tui_gpt.tokenization.byte_alphabet import byte_of_printable
+from tui_gpt.tokenization.open import open_tokenizer
+from tui_gpt.tokenization.tokenizer import Tokenizer
 
 BYTES = tuple(byte_of_printable())
 """The characters that stand for the 256 bytes, in rank order."""
@@ -93,6 +96,11 @@ def tokenizer_json(
         "model": {"type": "BPE", "vocab": dict(ids), "merges": [list(merge) for merge in merges]},
         **(changed or {}),
     }
+
+
+def tokenizer_of(source: ModelSource) -> Tokenizer:
+    """Open the tokenizer that belongs to a model."""
+    return open_tokenizer(source.vocabulary, source.config.vocab_size)[0]
 
 
 def copy_gpt2_vocabulary(folder: Path) -> None:

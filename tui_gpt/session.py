@@ -6,28 +6,19 @@ prompt is answered at once; torch is imported with the first numbers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from tui_gpt.checkpoints.find import ModelSource, find_model
-from tui_gpt.errors import (
-    DamagedModel,
-    EmptyPrompt,
-    NotTokenIds,
-    PromptTooLong,
-    TuiGPTError,
-    UnknownStage,
-    UnknownTokenId,
-)
+from tui_gpt.errors import DamagedModel, TuiGPTError, UnknownStage
 from tui_gpt.files import BUNDLED_MODELS, DEFAULT_PROMPT, assets, regular_size
 from tui_gpt.records.stages import Parameter, stage_table
-from tui_gpt.records.tokens import Token, joined_text
 from tui_gpt.records.trace import ModelFacts, Run
+from tui_gpt.tokenization.open import open_tokenizer
+from tui_gpt.tokenization.prompt import PromptReader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,10 +37,19 @@ if TYPE_CHECKING:
     from tui_gpt.records.trace import Trace
 
 
-class Session:
+class Session(PromptReader):
     """A model that was found; its weights are read when first needed and then kept."""
 
     def __init__(self, source: ModelSource) -> None:
+        """Take a model, and read its vocabulary.
+
+        Raises:
+            DamagedModel: The vocabulary is not usable.
+        """
+        config = source.config
+        tokenizer, self._said = open_tokenizer(source.vocabulary, config.vocab_size)
+        facts = ModelFacts(source.name, config, source.n_parameters, source.kind)
+        super().__init__(facts, tokenizer, (*source.notices, *self._said))
         self.source = source
         self._read: LoadedWeights | None = None
         self._loading = Lock()
@@ -66,96 +66,11 @@ class Session:
         """
         return cls(find_model(name))
 
-    @property
-    def facts(self) -> ModelFacts:
-        """Which model this is."""
-        source = self.source
-        return ModelFacts(source.name, source.config, source.n_parameters, source.kind)
-
     def card(self) -> dict[str, Any]:
         """How the weights came to be, as `card.json` says."""
         from tui_gpt.checkpoints.weights import read_card
 
         return read_card(self.source)
-
-    def prepare(
-        self,
-        text: str,
-        *,
-        crop: bool = False,
-        slide: bool = False,
-        notices: tuple[str, ...] = (),
-    ) -> Run:
-        """Cut a text into tokens and lay out the stages.
-
-        Args:
-            text: Used as it is.
-            crop: Keep the last tokens where there are too many.
-            slide: Keep all of them, for a reader whose window slides over them.
-            notices: What the caller did to the text.
-
-        Raises:
-            EmptyPrompt: There is no token.
-            UnknownCharacters: The vocabulary lacks some of the text.
-            NoTokenizer: The model has no vocabulary.
-            PromptTooLong: There are more tokens than positions, and they may not be.
-        """
-        if not text:
-            raise EmptyPrompt
-        tokenizer = self.source.tokenizer
-        notices = (*notices, *tokenizer.notices(text))
-        return self._lay_out(tokenizer.encode(text), text, crop, slide, notices)
-
-    def prepare_ids(self, ids: tuple[int, ...], *, crop: bool = False, slide: bool = False) -> Run:
-        """Lay out the stages for given token ids; see `prepare`.
-
-        Raises:
-            UnknownTokenId: An id lies outside the vocabulary.
-        """
-        if not ids:
-            raise EmptyPrompt
-        for token_id in ids:
-            if not 0 <= token_id < self.source.config.vocab_size:
-                raise UnknownTokenId(token_id, self.source.config.vocab_size)
-        return self._lay_out(list(ids), None, crop, slide, self.source.tokenizer.notices(""))
-
-    def read_ids(self, listed: str) -> tuple[int, ...]:
-        """Read token ids with commas or blanks between.
-
-        Raises:
-            NotTokenIds: Something else is among them.
-        """
-        parts = [part for part in re.split(r"[\s,]+", listed) if part]
-        for part in parts:
-            if not re.fullmatch(r"-?[0-9]{1,18}", part):
-                raise NotTokenIds(part, self.source.config.vocab_size)
-        return tuple(int(part) for part in parts)
-
-    @property
-    def reads_text(self) -> bool:
-        """False where there is no vocabulary, so that a prompt is a list of ids."""
-        return self.source.tokenizer.vocab_size > 0
-
-    def prepare_typed(self, typed: str, *, crop: bool = False) -> Run:
-        """Lay out the stages for what a person typed: a text, or ids where only ids are read."""
-        if self.reads_text:
-            return self.prepare(typed, crop=crop)
-        return self.prepare_ids(self.read_ids(typed), crop=crop)
-
-    def adapt_run(self, run: Run, *, crop: bool = False) -> Run:
-        """Lay out the stages for the prompt of another model.
-
-        A text is cut anew. Where one of the two models has no vocabulary, the ids are the prompt;
-        if this one's table is too small for them, it starts from id 0 and says so.
-        """
-        ids = tuple(token.id for token in run.tokens)
-        if not run.is_ids_only and self.reads_text:
-            return self.prepare(run.prompt, crop=crop)
-        if all(token_id < self.source.config.vocab_size for token_id in ids):
-            return self.prepare_ids(ids, crop=crop)
-        started = self.prepare_ids((0,))
-        said = "the ids of the prompt before are not all in this vocabulary: it starts from id 0"
-        return replace(started, notices=(*started.notices, said))
 
     def load(self, checking: Callable[[int, int], None] = lambda done, count: None) -> None:
         """Import torch and read the weights, unless that is done.
@@ -181,7 +96,10 @@ class Session:
 
         self.load(checking)
         assert self._read is not None
-        return report_of(self.source, self._read)
+        tokenizer = self.tokenizer
+        return report_of(
+            self.source, self._read, tokenizer.description, tokenizer.vocab_size, self._said
+        )
 
     def trace(self, run: Run, *, check_cancelled: Callable[[], None] = lambda: None) -> Trace:
         """Run the model over a prepared prompt.
@@ -304,13 +222,6 @@ class Session:
         """The names of all parameters, in stage order."""
         return dict.fromkeys(parameter.name for parameter in self.parameters())
 
-    def token(self, token_id: int) -> Token:
-        """Give a token; ids the tokenizer does not know have no bytes."""
-        tokenizer = self.source.tokenizer
-        if token_id < tokenizer.vocab_size:
-            return tokenizer.token(token_id)
-        return Token(token_id, b"", unused=tokenizer.vocab_size > 0)
-
     def weights_sha256(self) -> str:
         """Name the weights: the SHA-256 of their file, or of the files' one after the other.
 
@@ -339,29 +250,6 @@ class Session:
         self.load()
         assert self._read is not None
         return self._read.model
-
-    def _lay_out(
-        self, ids: list[int], text: str | None, crop: bool, slide: bool, notices: tuple[str, ...]
-    ) -> Run:
-        config = self.source.config
-        size = config.block_size
-        notices = (*notices, *self.source.notices)
-        if len(ids) > size:
-            if not crop and not slide:
-                raise PromptTooLong(len(ids), size)
-            fate = "were cut" if crop else "are not read"
-            notices = (
-                *notices,
-                f"the prompt is {len(ids)} tokens and this model reads {size}: "
-                f"the first {len(ids) - size} {fate}",
-            )
-            if crop:
-                ids, text = ids[-size:], None
-        tokens = tuple(self.token(token_id) for token_id in ids)
-        if not self.reads_text:
-            text = ", ".join(str(token_id) for token_id in ids)
-        prompt = joined_text(tokens) if text is None else text
-        return Run(self.facts, prompt, tokens, notices, stage_table(config, min(len(ids), size)))
 
 
 def _sha256(path: Path) -> bytes:

@@ -27,3 +27,5 @@ class InitialView:
     """Lists what can be chosen without a path, when it is asked for."""
     crop: bool = False
     """Prompts that are too long keep their end."""
+    bos: bool = True
+    """Put the tokens around a text that the tokenizer adds."""

@@ -77,6 +77,7 @@ class MainScreen(Screen[None]):
         self._session = initial_view.session
         self._recording = initial_view.recording
         self._crop = initial_view.crop
+        self._bos = initial_view.bos
         self._models = initial_view.models
         self._palette = palette(profile)
         self._work = Work(self.post_message, n_threads)
@@ -258,7 +259,7 @@ class MainScreen(Screen[None]):
                 self._models(),
                 run.model.name,
                 self._palette,
-                lambda name: self._work.open_model(name, run, crop=self._crop),
+                lambda name: self._work.open_model(name, run, crop=self._crop, bos=self._bos),
             )
         )
 
@@ -324,7 +325,7 @@ class MainScreen(Screen[None]):
 
     def _submit(self, text: str, crop: bool) -> None:
         assert self._session is not None
-        self._work.prepare(self._session, text, crop=crop or self._crop)
+        self._work.prepare(self._session, text, crop=crop or self._crop, bos=self._bos)
 
     def _close_dialog(self) -> None:
         if isinstance(self.app.screen, Dialog):

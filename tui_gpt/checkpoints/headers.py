@@ -18,9 +18,13 @@ from typing import Any
 
 from tui_gpt.errors import DamagedModel
 from tui_gpt.files import regular_size
+from tui_gpt.gguf_header import BLOCKS
 
 WEIGHT_DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 """Number formats that a weight may be stored in, and torch's names for them."""
+
+_PACKED = frozenset(block.name for block in BLOCKS.values() if block.n_numbers > 1)
+"""What GGUF packs several numbers into one block with."""
 
 _BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2,
@@ -44,16 +48,21 @@ class TensorEntry:
     key: str
     shape: tuple[int, ...]
     dtype: str
-    """As safetensors writes it: `F32`."""
+    """As safetensors writes it: `F32`; a packed one as ggml does: `Q4_1`."""
     path: Path
     """The file that holds it."""
     start: int = 0
-    """Where its numbers begin, in bytes from the start of a safetensors file."""
+    """Where its numbers begin, in bytes from the start of the file, unless it is a pickle."""
 
     @property
     def n_bytes(self) -> int:
         """How long its numbers are in the file."""
         return prod(self.shape) * _BYTES[self.dtype]
+
+
+def is_weight(dtype: str) -> bool:
+    """Say whether a weight may be stored in this format."""
+    return dtype in WEIGHT_DTYPES or dtype in _PACKED
 
 
 class _Duplicate(ValueError):

@@ -2,47 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tui_gpt.checkpoints.find import ModelSource
 from tui_gpt.checkpoints.headers import WEIGHT_DTYPES
-from tui_gpt.checkpoints.layouts.gpt2_names import Placement, Skipped
-from tui_gpt.checkpoints.weights import LoadedWeights, read_weights
+from tui_gpt.checkpoints.layouts.layout import HEAD, TABLE, owned_parameters
+from tui_gpt.checkpoints.placement import Placement, Skipped
+from tui_gpt.checkpoints.weights import LoadedWeights
 from tui_gpt.config import GPTConfig
 from tui_gpt.records.loader_report import COMPUTED_IN, LoaderReport, SkippedRow, TensorRow
-from tui_gpt.records.stages import stage_table
 from tui_gpt.records.trace import ModelFacts
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer, GPT2Tokenizer, IdsOnly, Tokenizer
 
 _SKIPPED = {
     "mask": "the causal mask, no weight",
     "masked_bias": "the value of masked scores, no weight",
     "tied": "the same numbers as wte.weight, stored again",
+    "frequencies": "the rotation's frequencies, which the config gives",
 }
 
 
-def inspect(source: ModelSource) -> LoaderReport:
-    """Read a model as opening it does, and report.
-
-    Raises:
-        NotEnoughMemory: There is no room for the weights.
-        DamagedModel: It cannot be opened.
-    """
-    return report_of(source, read_weights(source))
-
-
-def report_of(source: ModelSource, loaded: LoadedWeights) -> LoaderReport:
+def report_of(
+    source: ModelSource, loaded: LoadedWeights, tokenizer: str, n_known: int, notices: Sequence[str]
+) -> LoaderReport:
     """Report what was read.
 
     Args:
         source: What was found.
         loaded: What became of it.
+        tokenizer: The tokenizer in a few words.
+        n_known: Ids from 0 to this, exclusive, have a meaning.
+        notices: What was said about the tokenizer.
     """
     config = source.config
     if loaded.plan is None:
         rows, skipped = list(_drawn(config)), []
     else:
-        unused = _unused(source)
+        unused = (
+            f"rows {n_known}…{config.vocab_size - 1} stand for no token"
+            if 0 < n_known < config.vocab_size
+            else ""
+        )
         rows = [
             row
             for placement in loaded.plan.placements
@@ -57,20 +56,9 @@ def report_of(source: ModelSource, loaded: LoadedWeights) -> LoaderReport:
         tuple(rows),
         tuple(skipped),
         config.tied,
-        describe_tokenizer(source.tokenizer),
-        (*broken, *source.notices, *source.remarks),
+        tokenizer,
+        (*broken, *source.notices, *notices, *source.remarks),
     )
-
-
-def describe_tokenizer(tokenizer: Tokenizer) -> str:
-    """Say in a few words how text becomes ids."""
-    if isinstance(tokenizer, IdsOnly):
-        return "none: ids only"
-    if isinstance(tokenizer, CharacterTokenizer):
-        return f"one token a character, {tokenizer.vocab_size:,} of them"
-    if isinstance(tokenizer, GPT2Tokenizer):
-        return f"GPT-2's, from this program: {tokenizer.vocab_size:,} ids"
-    return f"byte pairs, from the model's folder: {tokenizer.vocab_size:,} ids"
 
 
 def _rows(
@@ -78,25 +66,30 @@ def _rows(
 ) -> Iterator[TensorRow]:
     """Write one row a parameter."""
     entry, wanted = placement.entry, placement.wanted
-    shape = wanted.shape[::-1] if wanted.transposed else wanted.shape
+    arrangement = wanted.arrangement
+    shape = wanted.shape[::-1] if arrangement.transposed else wanted.shape
     count = len(wanted.parameters)
     shape = (shape[0] // count, *shape[1:])
     for i, parameter in enumerate(wanted.parameters):
-        part = f"{i * shape[0]}…{(i + 1) * shape[0] - 1}"
+        part = ""
+        if count > 1 and (arrangement.transposed or not arrangement.note):
+            lines = "columns" if arrangement.transposed else "rows"
+            part = f"{lines} {i * shape[0]}…{(i + 1) * shape[0] - 1}"
         remarks = [broken.get(entry.key, "")]
-        if parameter in ("wte.weight", "lm_head.weight"):
+        if parameter in (TABLE, HEAD):
             remarks.append(unused)
-        if parameter == "wte.weight" and config.tied:
+        if parameter == TABLE and config.tied:
             remarks.append("also the output head")
         yield TensorRow(
             entry.key,
             parameter,
             entry.shape,
             shape,
-            WEIGHT_DTYPES[entry.dtype],
-            wanted.transposed,
+            WEIGHT_DTYPES.get(entry.dtype, entry.dtype),
+            arrangement.transposed,
             prefix=entry.key.removesuffix(wanted.name),
-            part=f"{'columns' if wanted.transposed else 'rows'} {part}" if count > 1 else "",
+            part=part,
+            arrangement=arrangement.note,
             remark="; ".join(remark for remark in remarks if remark),
         )
 
@@ -109,24 +102,13 @@ def _skipped(skipped: Skipped) -> SkippedRow:
 
 def _drawn(config: GPTConfig) -> Iterator[TensorRow]:
     """List the parameters of a model that has no file."""
-    for stage in stage_table(config, 1):
-        for parameter in stage.parameters:
-            if not parameter.shared:
-                shape = parameter.shape
-                yield TensorRow(
-                    None,
-                    parameter.name,
-                    shape,
-                    shape,
-                    COMPUTED_IN,
-                    transposed=False,
-                    remark="drawn from a seed",
-                )
-
-
-def _unused(source: ModelSource) -> str:
-    """Say which rows of the table stand for no token."""
-    known, rows = source.tokenizer.vocab_size, source.config.vocab_size
-    if not 0 < known < rows:
-        return ""
-    return f"rows {known}…{rows - 1} stand for no token"
+    for parameter in owned_parameters(config):
+        yield TensorRow(
+            None,
+            parameter.name,
+            parameter.shape,
+            parameter.shape,
+            COMPUTED_IN,
+            transposed=False,
+            remark="drawn from a seed",
+        )

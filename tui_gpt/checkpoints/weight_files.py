@@ -18,17 +18,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tui_gpt.checkpoints.headers import TensorEntry, read_header
 from tui_gpt.errors import DamagedModel
 from tui_gpt.files import read_object
+from tui_gpt.gguf_header import read_gguf_header
 
 if TYPE_CHECKING:
     import torch
-
-CHECKPOINT = "ckpt.pt"
-"""nanoGPT's file."""
 
 _INDEX = ".index.json"
 
@@ -43,6 +41,8 @@ _SHARD = re.compile(r"(?P<stem>.+)-\d{5}-of-\d{5}(?P<kind>\.safetensors|\.bin)")
 
 _MOST_SHARDS = 1000
 
+CHECKPOINT_SUFFIXES = (".pt", ".pth", ".ckpt")
+
 
 @dataclass(frozen=True, slots=True)
 class WeightFiles:
@@ -55,9 +55,17 @@ class WeightFiles:
     """Other weights in the folder."""
 
     @property
-    def pickled(self) -> bool:
-        """True where torch's weights-only loading opens them."""
-        return self.paths[0].suffix != ".safetensors"
+    def container(self) -> Literal["safetensors", "pickle", "gguf"]:
+        """What kind of file they are, by the ending of the name."""
+        suffix = self.paths[0].suffix
+        if suffix == ".gguf":
+            return "gguf"
+        return "safetensors" if suffix == ".safetensors" else "pickle"
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """True for one pickle that a training script may have written, sizes included."""
+        return len(self.paths) == 1 and self.paths[0].suffix in CHECKPOINT_SUFFIXES
 
     @property
     def named(self) -> Path:
@@ -99,7 +107,12 @@ def read_entries(files: WeightFiles) -> tuple[TensorEntry, ...]:
     """
     entries: list[TensorEntry] = []
     for path in files.paths:
-        if files.pickled:
+        if files.container == "gguf":
+            entries += (
+                TensorEntry(found.name, found.shape, found.type_name, path, found.start)
+                for found in read_gguf_header(path).tensors
+            )
+        elif files.container == "pickle":
             from tui_gpt.checkpoints.pickles import entries_of, load_state
 
             entries += entries_of(path, load_state(path).tensors)
@@ -116,7 +129,11 @@ def open_tensors(files: WeightFiles) -> Callable[[TensorEntry], torch.Tensor]:
     Raises:
         DamagedModel: A file can no longer be read.
     """
-    if files.pickled:
+    if files.container == "gguf":
+        from tui_gpt.checkpoints.packed import unpack
+
+        return unpack
+    if files.container == "pickle":
         from tui_gpt.checkpoints.pickles import load_state
 
         states = {path: load_state(path).tensors for path in files.paths}

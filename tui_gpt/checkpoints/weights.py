@@ -21,49 +21,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_gpt.checkpoints.find import (
-    CHARACTERS,
-    CONFIG,
-    FORMAT,
-    WEIGHTS,
-    ModelSource,
-    find_model,
-    plan_of,
-    untrained_presets,
-)
-from tui_gpt.checkpoints.headers import TensorEntry, read_header
-from tui_gpt.checkpoints.layouts.gpt2_names import Placement, Plan, Skipped
+from tui_gpt.checkpoints.find import ModelSource, plan_of
+from tui_gpt.checkpoints.headers import TensorEntry
 from tui_gpt.checkpoints.memory_check import check_memory
+from tui_gpt.checkpoints.names import CARD, CHARACTERS, CONFIG, FORMAT, WEIGHTS
+from tui_gpt.checkpoints.placement import Placement, Plan, Skipped
 from tui_gpt.checkpoints.weight_files import open_tensors
+from tui_gpt.config import GPTConfig
 from tui_gpt.errors import DamagedModel, UnknownModel
 from tui_gpt.files import read_object, write_whole
 from tui_gpt.model.untrained import draw
-from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 
 if TYPE_CHECKING:
     import torch
     from torch.overrides import TorchFunctionMode
 
     from tui_gpt.model.gpt import GPT
-
-__all__ = [
-    "CARD",
-    "Checking",
-    "LoadedWeights",
-    "ModelSource",
-    "discard_model",
-    "find_model",
-    "load_weights",
-    "read_card",
-    "read_header",
-    "read_weights",
-    "save_model",
-    "stored_state",
-    "untrained_presets",
-    "weights_files",
-]
-
-CARD = "card.json"
 
 Checking = Callable[[int, int], None]
 """Told before each tensor how many are read and how many there are; what it raises ends it."""
@@ -100,7 +73,8 @@ def read_weights(
             shape or of a kind that is no weight.
     """
     if source.recipe is not None:
-        return LoadedWeights(draw(source.recipe, source.config, source.n_parameters), None, {})
+        check_memory(source.name, 4 * source.n_parameters)
+        return LoadedWeights(draw(source.recipe, source.config), None, {})
     assert source.files is not None
     plan = plan_of(source)  # refuses before torch is imported
     check_memory(source.name, 4 * source.n_parameters)
@@ -121,7 +95,7 @@ def read_weights(
         state.update(_placed(placement, stored.to(torch.float32)))
     for done, skipped in enumerate(plan.skipped, len(plan.placements)):
         checking(done, count)
-        _check_skipped(skipped, tensor)
+        _check_skipped(skipped, source.config, tensor)
     with torch.device("meta"), _nothing_drawn():
         model = GPT(source.config)
     if source.config.tied:
@@ -133,10 +107,14 @@ def read_weights(
     return LoadedWeights(model.eval(), plan, broken)
 
 
-def save_model(
-    folder: Path, model: GPT, tokenizer: CharacterTokenizer, card: Mapping[str, Any]
-) -> None:
+def save_model(folder: Path, model: GPT, characters: str, card: Mapping[str, Any]) -> None:
     """Write a model folder, each file whole or not at all.
+
+    Args:
+        folder: Must be there.
+        model: What to keep.
+        characters: The vocabulary as `characters.json` holds it.
+        card: How the weights came to be.
 
     Raises:
         CannotWrite: The folder is read-only or the disk is full.
@@ -145,7 +123,7 @@ def save_model(
 
     config = {"format": FORMAT, **model.config.to_dict()}
     write_whole(folder / CONFIG, _json_bytes(config))
-    write_whole(folder / CHARACTERS, tokenizer.to_json().encode())
+    write_whole(folder / CHARACTERS, characters.encode())
     weights = safetensors.torch.save(stored_state(model), metadata={"format": "pt"})
     write_whole(folder / WEIGHTS, weights)
     write_whole(folder / CARD, _json_bytes(card))
@@ -193,11 +171,9 @@ def weights_files(source: ModelSource) -> tuple[Path, ...]:
 
 
 def _placed(placement: Placement, tensor: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Give a tensor as the parameters it becomes, without moving a number."""
-    if placement.wanted.transposed:
-        tensor = tensor.t()  # (inputs, outputs) → (outputs, inputs)
+    """Give a tensor as the parameters it becomes, with no number moved if that can be."""
     names = placement.wanted.parameters
-    return dict(zip(names, tensor.chunk(len(names)), strict=True))
+    return dict(zip(names, placement.wanted.arrangement.split(tensor, len(names)), strict=True))
 
 
 def _broken(tensor: torch.Tensor) -> str:
@@ -210,22 +186,31 @@ def _broken(tensor: torch.Tensor) -> str:
     return "holds infinity" if math.isinf(lowest) or math.isinf(highest) else ""
 
 
-def _check_skipped(skipped: Skipped, tensor: Callable[[TensorEntry], torch.Tensor]) -> None:
-    """Look at a mask before it is left out: only the causal one is what the model computes.
+def _check_skipped(
+    skipped: Skipped, config: GPTConfig, tensor: Callable[[TensorEntry], torch.Tensor]
+) -> None:
+    """Look at what is left out, where the model computes it: the mask and the frequencies.
 
     Raises:
-        DamagedModel: It lets something else be seen.
+        DamagedModel: It holds something else than what is computed.
     """
     import torch
 
-    if skipped.kind != "mask":
-        return
-    mask = tensor(skipped.entry)[0, 0] != 0
-    if not torch.equal(mask, torch.ones_like(mask).tril()):
-        raise DamagedModel(
-            f"{skipped.entry.path}: {skipped.entry.key} is no causal mask, and only that one is "
-            "computed here"
-        )
+    entry = skipped.entry
+    if skipped.kind == "mask":
+        mask = tensor(entry)[0, 0] != 0
+        if not torch.equal(mask, torch.ones_like(mask).tril()):
+            raise DamagedModel(
+                f"{entry.path}: {entry.key} is no causal mask, and only that one is computed here"
+            )
+    elif skipped.kind == "frequencies" and not entry.path.name.endswith(".gguf"):
+        computed = torch.tensor(config.rotary_frequencies)
+        stored = tensor(entry).float()
+        # Files in half precision hold them rounded.
+        if stored.shape != computed.shape or not torch.allclose(stored, computed, rtol=0.01):
+            raise DamagedModel(
+                f"{entry.path}: {entry.key} holds other frequencies than the config gives"
+            )
 
 
 def _json_bytes(content: Mapping[str, Any]) -> bytes:

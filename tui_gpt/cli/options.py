@@ -55,6 +55,8 @@ class Prompt:
     """Token ids, given instead of a text."""
     crop: bool
     """Keep the last tokens of a prompt that is too long."""
+    bos: bool
+    """Put the tokens around a text that the tokenizer adds."""
     notices: tuple[str, ...]
     """What was changed on the way in."""
 
@@ -68,7 +70,9 @@ class Prompt:
         if self.ids is not None:
             ids = session.read_ids(self.ids)
             return session.prepare_ids(ids, crop=self.crop, slide=slide)
-        return session.prepare(self.text, crop=self.crop, slide=slide, notices=self.notices)
+        return session.prepare(
+            self.text, crop=self.crop, slide=slide, bos=self.bos, notices=self.notices
+        )
 
 
 def global_options(command: Command) -> Command:
@@ -136,12 +140,13 @@ def model_option(command: Command) -> Command:
 
 
 def prompt_options(command: Command) -> Command:
-    """Add -p, --prompt-file, --ids and --crop; they reach the command as `prompt`."""
+    """Add -p, --prompt-file, --ids, --crop and --no-bos; they reach the command as `prompt`."""
 
     @click.option("-p", "--prompt", "text", metavar="TEXT", help=f"Default: {DEFAULT_PROMPT!r}.")
     @click.option("--prompt-file", metavar="FILE", help="Read the prompt as UTF-8; - is stdin.")
     @click.option("--ids", metavar="I,J,...", help="Token ids instead of a text.")
     @click.option("--crop", is_flag=True, help="Keep the end of a prompt that is too long.")
+    @click.option("--no-bos", is_flag=True, help="Leave out the tokens that the tokenizer adds.")
     @functools.wraps(command)
     def wrapper(
         *args: Any,
@@ -149,6 +154,7 @@ def prompt_options(command: Command) -> Command:
         prompt_file: str | None,
         ids: str | None,
         crop: bool,
+        no_bos: bool,
         **kwargs: Any,
     ) -> Any:
         given = [option for option in (text, prompt_file, ids) if option is not None]
@@ -165,11 +171,12 @@ def prompt_options(command: Command) -> Command:
             DEFAULT_PROMPT if text is None else text,
             ids,
             crop,
+            not no_bos,
             notices,
         )
         return command(*args, prompt=prompt, **kwargs)
 
-    return wrapper  # type: ignore[return-value]  # the same command, with four options fewer
+    return wrapper  # type: ignore[return-value]  # the same command, with five options fewer
 
 
 def say_notices(notices: Iterable[str]) -> None:

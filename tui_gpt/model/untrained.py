@@ -16,7 +16,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_gpt.checkpoints.memory_check import check_memory
 from tui_gpt.config import GPTConfig
 from tui_gpt.errors import UnknownModel
 
@@ -65,14 +64,8 @@ def read_recipe(name: str) -> Recipe:
     return Recipe(found["preset"], seed)
 
 
-def draw(recipe: Recipe, config: GPTConfig, n_parameters: int) -> GPT:
-    """Build the model of a recipe; the same recipe gives the same numbers.
-
-    Raises:
-        NotEnoughMemory: The weights alone need more than there is.
-    """
-    check_memory(recipe.name, 4 * n_parameters)
-
+def draw(recipe: Recipe, config: GPTConfig) -> GPT:
+    """Build the model of a recipe; the same recipe gives the same numbers."""
     import torch
 
     from tui_gpt.model.gpt import GPT

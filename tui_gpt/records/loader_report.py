@@ -30,6 +30,8 @@ class TensorRow:
     """What was taken off the key."""
     part: str = ""
     """Which columns or rows of a fused tensor it is."""
+    arrangement: str = ""
+    """How the file keeps it, where that is not as the program does."""
     remark: str = ""
     """What is odd about it, and its second use."""
 
@@ -38,7 +40,7 @@ class TensorRow:
         """All there is to say of it."""
         said = (
             self.part,
-            "Conv1D keeps (inputs, outputs)" if self.transposed else "",
+            self.arrangement,
             f"without {self.prefix}" if self.prefix else "",
             self.remark,
         )

@@ -178,7 +178,8 @@ def _decode(header: Mapping[str, Any]) -> tuple[Run, tuple[Candidate, ...]]:
 
 def _encode_token(token: Token) -> dict[str, object]:
     encoded: dict[str, object] = {"id": token.id, "bytes": token.bytes.hex()}
-    return encoded | {"unused": True} if token.unused else encoded
+    marks = {"unused": token.unused, "added": token.added}
+    return encoded | {name: True for name, marked in marks.items() if marked}
 
 
 def _encode_number(number: float) -> float | str:
@@ -187,4 +188,9 @@ def _encode_number(number: float) -> float | str:
 
 
 def _decode_token(raw: Mapping[str, Any]) -> Token:
-    return Token(int(raw["id"]), bytes.fromhex(raw["bytes"]), raw.get("unused") is True)
+    return Token(
+        int(raw["id"]),
+        bytes.fromhex(raw["bytes"]),
+        unused=raw.get("unused") is True,
+        added=raw.get("added") is True,
+    )

@@ -19,6 +19,8 @@ class Token:
     """What the token stands for; empty where the tokenizer does not know the id."""
     unused: bool = False
     """True where there is a vocabulary and it has no entry of this id: a padded row."""
+    added: bool = False
+    """True where the tokenizer put it there and not the text: the beginning of a text."""
 
     @property
     def text(self) -> str | None:

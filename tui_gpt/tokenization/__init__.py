@@ -1,1 +1,1 @@
-"""Text to token ids and back, byte for byte."""
+"""Text to token ids and back, byte for byte. `open.py` says which kind belongs to which files."""

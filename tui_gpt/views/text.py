@@ -73,12 +73,15 @@ def label(token: Token, glyphs: Glyphs = "unicode") -> str:
 
     Returns:
         The sanitized text with blanks as ␣ (`_` in ASCII) and other spaces as `\u3000`;
+        `+<s>` where the tokenizer added it;
         `\xf0\x9f` where the bytes are no character by themselves; `<unused 5>` where the
         vocabulary has no such id, `<id 5>` where there is no vocabulary.
     """
     if not token.bytes:
         return f"<unused {token.id}>" if token.unused else f"<id {token.id}>"
     text = token.text
+    if token.added:
+        return f"+{sanitize(text or '', glyphs)}"
     if text is None:
         return "".join(f"\\x{byte:02x}" for byte in token.bytes)
     blank = "_" if glyphs == "ascii" else "␣"

@@ -55,18 +55,18 @@ class Work:
         self._answers = Lane("answers")
         self._reports = Lane("reports")
 
-    def prepare(self, session: Session, typed: str, *, crop: bool) -> None:
+    def prepare(self, session: Session, typed: str, *, crop: bool, bos: bool) -> None:
         """Cut a prompt into tokens: RunPrepared or Refused."""
-        self._prepare(lambda: (session, session.prepare_typed(typed, crop=crop)))
+        self._prepare(lambda: (session, session.prepare_typed(typed, crop=crop, bos=bos)))
 
-    def open_model(self, name: str, run: Run, *, crop: bool) -> None:
+    def open_model(self, name: str, run: Run, *, crop: bool, bos: bool) -> None:
         """Find a model and cut the prompt of a run for it: RunPrepared or Refused."""
 
         def find() -> tuple[Session, Run]:
             from tui_gpt.session import Session
 
             session = Session.open(name)
-            return session, session.adapt_run(run, crop=crop)
+            return session, session.adapt_run(run, crop=crop, bos=bos)
 
         self._prepare(find)
 

@@ -1,1 +1,1 @@
-"""How other programs write a model down: one layout a family or container."""
+"""Whose files these are. A further family or container: a module here, a line in `known.py`."""

@@ -1,119 +1,187 @@
-"""Models that other programs wrote: GPT-2 folders and nanoGPT checkpoints.
+"""GPT-2 folders, and checkpoints of nanoGPT, which uses the same names.
 
-Their config is read or refused by name, their tensors are held against it, and their vocabulary
-is found, before any number is used.
+    file                     GPT-2 folder   nanoGPT      becomes
+    h.0.attn.c_attn.weight   (C, 3C)        (3C, C)      q, k and v, each (C, C)
+    h.0.attn.c_proj.weight   (C, C)         (C, C)       the same name, (C, C)
+    h.0.mlp.c_fc.weight      (C, F)         (F, C)       the same name, (F, C)
+    h.0.mlp.c_proj.weight    (F, C)         (C, F)       the same name, (C, F)
+
+GPT-2 keeps a matrix as (inputs, outputs), its `Conv1D`; torch's `Linear` as (outputs, inputs).
+Only the kind of file tells: a square matrix looks the same both ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
-from tui_gpt.checkpoints.find import CONFIG, ModelSource
 from tui_gpt.checkpoints.headers import TensorEntry
-from tui_gpt.checkpoints.layouts.gpt2_config import (
+from tui_gpt.checkpoints.layouts.hf_config import ConfigReader, architecture_of
+from tui_gpt.checkpoints.layouts.layout import (
+    CONV1D,
+    STACKED,
+    Arrangement,
+    Entries,
+    Layout,
     LayoutConfig,
-    read_gpt2_config,
-    read_nanogpt_args,
-    untied,
+    Location,
+    NotAWeight,
+    Wanted,
+    owned_parameters,
 )
-from tui_gpt.checkpoints.layouts.gpt2_names import HEAD, TABLE, Layout, by_name, place
-from tui_gpt.checkpoints.memory_check import check_memory
-from tui_gpt.checkpoints.pickles import entries_of, load_state
-from tui_gpt.checkpoints.weight_files import WeightFiles, open_tensors, read_entries
-from tui_gpt.errors import DamagedModel
-from tui_gpt.records.stages import count_parameters
-from tui_gpt.tokenization.tokenizer import IdsOnly
-from tui_gpt.tokenization.vocabulary import folder_tokenizer
+from tui_gpt.checkpoints.names import CONFIG
+from tui_gpt.config import GPTConfig
+from tui_gpt.errors import DamagedModel, ImpossibleShape
+from tui_gpt.records.vocabulary import VocabularySource
 
-_COMPARED_AT_ONCE = 2**20
-"""Bytes."""
+_MASK = re.compile(r"h\.(\d+)\.attn\.bias")
+_MASKED_BIAS = re.compile(r"h\.(\d+)\.attn\.masked_bias")
 
+_FIXED: Mapping[str, tuple[Any, ...]] = {
+    "scale_attn_weights": (True, None),
+    "scale_attn_by_inverse_layer_idx": (False, None),
+}
 
-def huggingface(folder: Path, name: str, raw: Mapping[str, Any], files: WeightFiles) -> ModelSource:
-    """Read a GPT-2 folder."""
-    foreign = read_gpt2_config(folder / CONFIG, raw)
-    entries = by_name(read_entries(files), "gpt2")
-    return _foreign(folder, name, "huggingface", foreign, entries, files)
+_SUMMARY = ("type", "use_proj", "activation", "first_dropout", "proj_to_labels")
+"""Fields `summary_…` of a head that GPT-2's language model does not have."""
 
 
-def checkpoint(path: Path, name: str, raw: Mapping[str, Any] | None = None) -> ModelSource:
-    """Read a checkpoint of nanoGPT, or a state dict with GPT-2's config beside it."""
-    state = load_state(path)
-    files = WeightFiles((path,))
-    found = entries_of(path, state.tensors)
-    if state.model_args is not None:
-        entries = by_name(found, "nanogpt")
-        foreign = read_nanogpt_args(path, state.model_args, "ln_f.bias" in entries)
-        return _foreign(path.parent, name, "nanogpt", foreign, entries, files)
-    if raw is None:
-        raise DamagedModel(
-            f"{path} has no model_args, as nanoGPT writes them, and no {CONFIG} beside it; one of "
-            "them gives the sizes"
-        )
-    config = read_gpt2_config(path.parent / CONFIG, raw)
-    return _foreign(path.parent, name, "huggingface", config, by_name(found, "gpt2"), files)
+class GPT2Layout(Layout):
+    """A Hugging Face folder of GPT-2."""
 
+    title = "GPT-2"
+    architectures: ClassVar[tuple[str, ...]] = ("gpt2",)
+    prefixes = ("_orig_mod.", "module.", "model.", "transformer.")
+    matrices: Arrangement = CONV1D
 
-def _foreign(
-    folder: Path,
-    name: str,
-    kind: str,
-    foreign: LayoutConfig,
-    entries: dict[str, TensorEntry],
-    files: WeightFiles,
-) -> ModelSource:
-    """Hold tensors against the config, decide about the head, and find the vocabulary."""
-    layout: Layout = "nanogpt" if kind == "nanogpt" else "gpt2"
-    config, notices, remarks = foreign.config, [], list(foreign.notices)
-    if foreign.name is not None:
-        remarks.insert(0, f"{CONFIG} calls the model {foreign.name}")
-    place(entries, config, layout, files.named)
-    if config.tied and HEAD in entries:
-        check_memory(name, 4 * count_parameters(config))  # before two large tensors are read
-        if _same_numbers(entries[HEAD], entries[TABLE], files):
-            remarks.append(f"{HEAD} repeats {TABLE}: they are one, and counted once")
-        else:
-            config = untied(config)
-            place(entries, config, layout, files.named)
-            notices.append(
-                f"{HEAD} and {TABLE} differ in the file, so the head is used as it is, although "
-                "nothing says that they are two"
+    def recognises(self, found: Location) -> bool:
+        """Whatever says that it is GPT-2, or does not say what it is."""
+        return found.config is not None and architecture_of(found.config) == "gpt2"
+
+    def read_config(self, found: Location, entries: Entries) -> LayoutConfig:
+        """Read the fields under GPT-2's names or the common ones; see `Layout.read_config`."""
+        assert found.config is not None
+        read = ConfigReader(found.folder / CONFIG, found.config, "GPT-2")
+        sizes = {
+            "n_layer": read.size("n_layer", "num_hidden_layers"),
+            "n_head": read.size("n_head", "num_attention_heads"),
+            "n_embd": read.size("n_embd", "hidden_size"),
+            "vocab_size": read.size("vocab_size"),
+            "block_size": read.size("n_positions", "n_ctx", "max_position_embeddings"),
+        }
+        read.fixed(_FIXED)
+        if read.given("reorder_and_upcast_attn"):
+            read.remarks.append(
+                "reorder_and_upcast_attn changes nothing: all is computed in float32"
             )
-    if files.unread:
-        others = ", ".join(path.name for path in files.unread)
-        notices.append(f"read: {files.named.name}; also there and not read: {others}")
-    tokenizer, said = folder_tokenizer(folder, config.vocab_size)
-    return ModelSource(
-        name,
-        kind,
-        folder,
-        config,
-        tokenizer or IdsOnly(),
-        count_parameters(config),
-        files=files,
-        layout=layout,
-        notices=(*notices, *said),
-        remarks=tuple(remarks),
-    )
+        for name in _SUMMARY:
+            read.given(f"summary_{name}")
+        n_inner = read.given("n_inner")
+        config = read.config(
+            **sizes,
+            n_inner=4 * sizes["n_embd"] if n_inner is None else n_inner,
+            layer_norm_epsilon=read.number("layer_norm_epsilon", 1e-5),
+            tied=read.switch("tie_word_embeddings", True),
+            activation=read.activation("activation_function", "gelu_new"),
+        )
+        return LayoutConfig(config, *read.finish())
+
+    def wanted(self, config: GPTConfig) -> Iterator[Wanted]:
+        """GPT-2 keeps q, k and v in one; see `Layout.wanted`."""
+        for parameter in owned_parameters(config):
+            module, _, kind = parameter.name.rpartition(".")
+            matrix = kind == "weight" and module.startswith("h.") and len(parameter.shape) == 2
+            arrangement = self.matrices if matrix else STACKED
+            shape = parameter.shape
+            parameters: tuple[str, ...] = (parameter.name,)
+            if module.endswith((".attn.k", ".attn.v")):
+                continue
+            if module.endswith(".attn.q"):
+                attention = module.removesuffix(".q")
+                parameters = tuple(f"{attention}.{part}.{kind}" for part in "qkv")
+                module, shape = f"{attention}.c_attn", (3 * shape[0], *shape[1:])
+            if arrangement.transposed:
+                shape = shape[::-1]
+            yield Wanted(f"{module}.{kind}", shape, parameters, arrangement)
+
+    def not_a_weight(self, name: str, entry: TensorEntry, config: GPTConfig) -> NotAWeight | None:
+        """Old files keep the causal mask beside the weights; see `Layout.not_a_weight`."""
+        kind: NotAWeight = "mask"
+        found = _MASK.fullmatch(name)
+        if found is None:
+            kind, found = "masked_bias", _MASKED_BIAS.fullmatch(name)
+        if found is None or int(found[1]) >= config.n_layer:
+            return None
+        square = entry.shape[:2] == (1, 1) and len(set(entry.shape[2:])) == 1
+        if kind == "mask" and not (square and len(entry.shape) == 4):
+            raise DamagedModel(
+                f"{entry.path}: {entry.key} is {entry.shape}; GPT-2's mask is "
+                f"{(1, 1, config.block_size, config.block_size)}"
+            )
+        return kind
+
+    def vocabulary(self, found: Location) -> VocabularySource:
+        """A folder without any reads GPT-2's own."""
+        return VocabularySource("folder", found.folder, or_gpt2=True)
 
 
-def _same_numbers(one: TensorEntry, other: TensorEntry, files: WeightFiles) -> bool:
-    """Compare two tensors of a file, piece by piece."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    if files.pickled:
-        tensor = open_tensors(files)
-        return bool((tensor(one) == tensor(other)).all())
-    try:
-        with one.path.open("rb") as left, other.path.open("rb") as right:
-            left.seek(one.start)
-            right.seek(other.start)
-            for start in range(0, one.n_bytes, _COMPARED_AT_ONCE):
-                count = min(_COMPARED_AT_ONCE, one.n_bytes - start)
-                if left.read(count) != right.read(count):
-                    return False
-    except OSError as error:
-        raise DamagedModel(f"cannot read {one.path}: {error.strerror}") from error
-    return True
+class NanoGPTLayout(GPT2Layout):
+    """A checkpoint that nanoGPT's training wrote: the sizes are in the file itself."""
+
+    kind = "nanogpt"
+    architectures = ()
+    matrices = STACKED
+
+    def recognises(self, found: Location) -> bool:
+        """`model_args` tells; only torch can look."""
+        return _model_args(found) is not None
+
+    def read_config(self, found: Location, entries: Entries) -> LayoutConfig:
+        """Read `model_args`; see `Layout.read_config`."""
+        path, raw = found.named, _model_args(found)
+        if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
+            raise DamagedModel(f"{path}: model_args is no table of sizes")
+        sizes = {}
+        for name in ("n_layer", "n_head", "n_embd", "block_size", "vocab_size"):
+            if raw.get(name) is None:
+                raise DamagedModel(f"{path}: model_args has no {name}")
+            sizes[name] = raw[name]
+        if type(sizes["n_embd"]) is not int:
+            raise DamagedModel(f"{path}: n_embd is {sizes['n_embd']!r}; it must be a whole number")
+        remarks = ["nanoGPT's exact GELU is used; its first versions computed the tanh form"]
+        bias = raw.get("bias")
+        if bias is None:
+            bias = "ln_f.bias" in entries
+            remarks.append(f"model_args does not say bias; the tensors do: {str(bias).lower()}")
+        try:
+            config = GPTConfig(
+                **sizes,
+                n_inner=4 * sizes["n_embd"],
+                activation="gelu",
+                bias=bias,
+                tied=True,
+            )
+        except ImpossibleShape as error:
+            raise DamagedModel(f"{path}: {error}") from error
+        if raw.get("dropout"):
+            remarks.append("dropout belongs to training and is left out")
+        strange = sorted(raw.keys() - sizes.keys() - {"bias", "dropout"})
+        if strange:
+            raise DamagedModel(
+                f"{path}: model_args has {strange[0]}, which is none of nanoGPT's and not "
+                "computed here"
+            )
+        return LayoutConfig(config, None, tuple(remarks))
+
+
+def _model_args(found: Location) -> object | None:
+    """Give what a checkpoint says of its sizes."""
+    if found.files is None or not found.files.is_checkpoint:
+        return None
+    from tui_gpt.checkpoints.pickles import load_state
+
+    return load_state(found.files.paths[0]).model_args
+
+
+GPT2, NANOGPT = GPT2Layout(), NanoGPTLayout()

@@ -117,7 +117,7 @@ def _shape(name: str) -> GPTConfig:
     if name in PRESETS:
         return PRESETS[name]
     if name in BUNDLED_MODELS:
-        from tui_gpt.checkpoints.weights import find_model
+        from tui_gpt.checkpoints.find import find_model
 
         return find_model(name).config
     raise UsageError(f"no preset {name!r}; there are {', '.join(_NAMES)}; -m takes a model")
@@ -125,8 +125,8 @@ def _shape(name: str) -> GPTConfig:
 
 def _model(name: str) -> tuple[GPTConfig, StateDictCount | None]:
     """Give a model's shape and what is in its file."""
+    from tui_gpt.checkpoints.find import find_model
     from tui_gpt.checkpoints.parameter_count import count_state_dict
-    from tui_gpt.checkpoints.weights import find_model
 
     source = find_model(name)
     return source.config, count_state_dict(source)

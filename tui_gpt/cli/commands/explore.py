@@ -50,7 +50,7 @@ def explore(
         run = prompt.prepare(session)
         path = bundled_recording(run.model.name, run.prompt)
     find_stage(run.stages, stage)
-    initial_view = InitialView(session, run, path, stage, known_models, prompt.crop)
+    initial_view = InitialView(session, run, path, stage, known_models, prompt.crop, prompt.bos)
     _run(initial_view, common)
 
 

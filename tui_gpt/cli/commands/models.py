@@ -13,7 +13,7 @@ from tui_gpt.errors import TuiGPTError
 from tui_gpt.files import BUNDLED_MODELS
 
 if TYPE_CHECKING:
-    from tui_gpt.checkpoints.weights import ModelSource
+    from tui_gpt.checkpoints.find import ModelSource
 
 SCHEMA = 1
 
@@ -36,8 +36,8 @@ def models(*, inspected: str | None, as_json: bool, common: Globals) -> None:
         return
     from rich.text import Text
 
+    from tui_gpt.checkpoints.find import find_model, untrained_presets
     from tui_gpt.checkpoints.hub_cache import cached_names
-    from tui_gpt.checkpoints.weights import find_model, untrained_presets
     from tui_gpt.cli.output import drawn, write
     from tui_gpt.session import Session
     from tui_gpt.views.commands.trace import model_lines
@@ -70,7 +70,7 @@ def models(*, inspected: str | None, as_json: bool, common: Globals) -> None:
 
 def _openable(names: Iterable[str]) -> tuple[list[ModelSource], list[str]]:
     """Open what can be opened of the cache; the names of the others come second."""
-    from tui_gpt.checkpoints.weights import find_model
+    from tui_gpt.checkpoints.find import find_model
 
     sources, refused = [], []
     for name in names:

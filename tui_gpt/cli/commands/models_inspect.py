@@ -12,16 +12,14 @@ _WIDEST = 160
 
 def inspect(name: str, *, as_json: bool, common: Globals) -> None:
     """Read the whole model as opening it does, then print."""
-    from tui_gpt.checkpoints.find import find_model
-    from tui_gpt.checkpoints.report import inspect as inspected
     from tui_gpt.cli.output import drawn, write
     from tui_gpt.records.loader_report import report_object
-    from tui_gpt.session import use_threads
+    from tui_gpt.session import Session, use_threads
     from tui_gpt.views.commands.loader_report import report_lines
 
-    source = find_model(name)
+    session = Session.open(name)
     use_threads(common.n_threads)
-    report = inspected(source)
+    report = session.report()
     if as_json:
         write([json.dumps(report_object(report), indent=2, allow_nan=False), "\n"])
         return

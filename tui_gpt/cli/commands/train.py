@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +20,6 @@ from tui_gpt.views.text import sanitize
 
 if TYPE_CHECKING:
     from tui_gpt.model.train import Progress
-    from tui_gpt.tokenization.tokenizer import CharacterTokenizer
 
 
 def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -124,10 +123,12 @@ def _train(text_file: Path, folder: Path, options: dict[str, object], common: Gl
 
     import torch
 
-    from tui_gpt.model import train as training
+    from tui_gpt.checkpoints.training_folder import train as train_into
+    from tui_gpt.cli.commands.train_text import read_text
+    from tui_gpt.model.train import Schedule
 
     torch.set_num_threads(common.n_threads)
-    schedule = training.Schedule(
+    schedule = Schedule(
         **{  # type: ignore[arg-type]  # click has checked each of them
             name: options[name]
             for name in (
@@ -142,7 +143,7 @@ def _train(text_file: Path, folder: Path, options: dict[str, object], common: Gl
         }
     )
     GPTConfig.from_dict({**shape, "vocab_size": 1})  # an impossible shape need not read the text
-    text = training.read_text(text_file, int(str(options["block_size"])))
+    text = read_text(text_file, int(str(options["block_size"])))
     config = GPTConfig.from_dict({**shape, "vocab_size": text.tokenizer.vocab_size})
     facts: dict[str, object] = {
         "command": shlex.join(["tui-gpt", *click.get_current_context().meta[ARGUMENTS]]),
@@ -150,10 +151,10 @@ def _train(text_file: Path, folder: Path, options: dict[str, object], common: Gl
         **({"probe": probe} if probe is not None else {}),
     }
     if probe is not None:
-        _check_probe(probe, text.tokenizer)
+        _check_probe(probe, text.tokenizer.encode)
     with _ProgressBar(schedule.steps, common.profile(sys.stderr)) as bar:
         try:
-            training.train(text, config, schedule, folder, facts=facts, report=bar.show)
+            train_into(text, config, schedule, folder, facts=facts, report=bar.show)
         except KeyboardInterrupt:
             raise Interrupted(_what_is_kept(folder)) from None
     _report(folder, common)
@@ -209,15 +210,16 @@ def _read_probe(path: Path) -> str:
     return probe
 
 
-def _check_probe(probe: str, tokenizer: CharacterTokenizer) -> None:
+def _check_probe(probe: str, encode: Callable[[str], list[int]]) -> None:
     try:
-        tokenizer.encode(probe)
+        encode(probe)
     except UnknownCharacters as error:
         raise TuiGPTError(f"the probe does not fit the text: {error}") from error
 
 
 def _report(folder: Path, common: Globals) -> None:
-    from tui_gpt.checkpoints.weights import find_model, read_card
+    from tui_gpt.checkpoints.find import find_model
+    from tui_gpt.checkpoints.weights import read_card
 
     # By its whole path: a folder may bear the name of a bundled model.
     losses = read_card(find_model(str(folder.absolute())))["losses"]
@@ -226,27 +228,29 @@ def _report(folder: Path, common: Globals) -> None:
 
 
 def _check(text_file: Path, folder: Path, common: Globals) -> None:
-    from tui_gpt.checkpoints.weights import find_model
+    from tui_gpt.checkpoints.find import find_model
 
     # A folder comes before a bundled model of the same name.
     source = find_model(str(folder.absolute() if folder.exists() else folder))
     if source.recipe is not None:
         raise UsageError(f"{source.name} learnt nothing that could be checked")
 
-    from tui_gpt.tokenization.tokenizer import CharacterTokenizer
+    from tui_gpt.tokenization.characters import CharacterTokenizer
+    from tui_gpt.tokenization.open import open_tokenizer
 
-    tokenizer = source.tokenizer
+    tokenizer, _ = open_tokenizer(source.vocabulary, source.config.vocab_size)
     if not isinstance(tokenizer, CharacterTokenizer):
         raise UsageError(f"{folder} reads no single characters; --check is for character models")
 
     import torch
 
+    from tui_gpt.checkpoints.training_folder import check
     from tui_gpt.checkpoints.weights import load_weights
-    from tui_gpt.model import train as training
+    from tui_gpt.cli.commands.train_text import read_text
 
     torch.set_num_threads(common.n_threads)
-    text = training.read_text(text_file, source.config.block_size, tokenizer)
-    measured, recorded = training.check(source, load_weights(source), text)
+    text = read_text(text_file, source.config.block_size, tokenizer)
+    measured, recorded = check(source, load_weights(source), text)
     card = "not on its card" if recorded is None else f"{recorded:.4f} on its card"
     glyphs = common.profile().glyphs
     click.echo(

@@ -60,7 +60,8 @@ def model_object(model: ModelFacts) -> dict[str, object]:
 
 def token_object(token: Token) -> dict[str, object]:
     """Give a token's id, its exact text or null, and its bytes in hex."""
-    return {"id": token.id, "text": token.text, "bytes": token.bytes.hex()}
+    told: dict[str, object] = {"id": token.id, "text": token.text, "bytes": token.bytes.hex()}
+    return told | {"added": True} if token.added else told
 
 
 def stage_object(summary: StageSummary) -> dict[str, object]:
