@@ -33,10 +33,17 @@ LFS_POINTER = (
 )
 
 
+def opened(folder: Path) -> None:
+    """Read all there is to a model."""
+    source = find_model(str(folder))
+    tokenizer_of(source)
+    load_weights(source)
+
+
 def refusal(folder: Path) -> str:
     """Open a folder that must be refused, and give the one line that says why."""
     with pytest.raises((DamagedModel, UnknownModel)) as refused:
-        load_weights(find_model(str(folder)))
+        opened(folder)
     said = str(refused.value)
     assert "\n" not in said
     return said

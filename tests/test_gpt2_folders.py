@@ -283,7 +283,7 @@ def test_the_epsilon_is_the_configs(tmp_path: Path, epsilon: float) -> None:
         ({"add_cross_attention": True}, "add_cross_attention is True"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads is {'0': [1]}"),
         ({"quantization_config": {"bits": 4}}, "quantization_config is {'bits': 4}"),
-        ({"model_type": "llama"}, "unsupported architecture 'llama'"),  # case A24
+        ({"model_type": "mamba"}, "unsupported architecture 'mamba'"),  # case A24
         ({"n_layer": 3}, "has no h.2.ln_1.weight (8,)"),  # case A25
         ({"n_layer": 1}, "has h.1."),
         ({"n_embd": 12}, "wte.weight is (11, 8) but the config asks for (11, 12)"),
@@ -347,11 +347,11 @@ def test_what_the_config_leaves_out_is_said(tmp_path: Path) -> None:
     assert close(our_logits(folder), algebra(gpt2_state()))
 
 
-@pytest.mark.parametrize("model_type", ["llama", "gpt2"])
+@pytest.mark.parametrize("model_type", ["mamba", "gpt2"])
 def test_another_architecture_is_refused_as_such(tmp_path: Path, model_type: str) -> None:
     llama = {"model.layers.0.self_attn.q_proj.weight": torch.ones(8, 8)}  # case A24
     neo = {"transformer.h.0.attn.attention.k_proj.weight": torch.ones(8, 8)}
-    state = {**gpt2_state(), **(llama if model_type == "llama" else neo)}
+    state = {**gpt2_state(), **(llama if model_type == "mamba" else neo)}
     folder = write_folder(tmp_path / "other", state, model_type=model_type)
     outcome = command("trace", "-m", str(folder), "--ids", "1")
     assert (outcome.code, outcome.out) == (1, "")

@@ -85,7 +85,12 @@ def tokenizer_json(
     changed: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
     """Give a `tokenizer.json` as GPT-2's, with some of its parts changed."""
-    level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "use_regex": True,
+        "trim_offsets": True,
+    }
     return {
         "version": "1.0",
         "added_tokens": [],
@@ -96,6 +101,12 @@ def tokenizer_json(
         "model": {"type": "BPE", "vocab": dict(ids), "merges": [list(merge) for merge in merges]},
         **(changed or {}),
     }
+
+
+def added_token(token_id: int, content: str, *, special: bool = True) -> dict[str, object]:
+    """Give an entry of `added_tokens`."""
+    switches = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": token_id, "content": content, **switches, "special": special}
 
 
 def tokenizer_of(source: ModelSource) -> Tokenizer:

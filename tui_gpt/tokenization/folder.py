@@ -107,9 +107,10 @@ def _from_whole(path: Path, raw: bytes, n_rows: int) -> LibraryTokenizer:
     """Let the library read `tokenizer.json`, once it is known to be JSON."""
     import tokenizers
 
-    _parse(path, raw)
+    tokens = _parse(path, raw).get("added_tokens")
     built = guarded(lambda: tokenizers.Tokenizer.from_buffer(raw.removeprefix(_MARK)), path)
-    return LibraryTokenizer(built, str(path), n_rows)
+    declared = {token["content"]: token["id"] for token in tokens or ()}
+    return LibraryTokenizer(built, str(path), n_rows, declared=declared)
 
 
 # vocab.json and merges.txt ---------------------------------------------------------------------

@@ -43,6 +43,7 @@ class LibraryTokenizer:
         origin: str,
         n_rows: int,
         named: Mapping[str, int] | None = None,
+        declared: Mapping[str, int] | None = None,
     ) -> None:
         """Take a tokenizer of the library.
 
@@ -51,6 +52,8 @@ class LibraryTokenizer:
             origin: Where it comes from, for the description.
             n_rows: Rows of the model's token table; added tokens beyond are left out.
             named: Special tokens besides those that the library knows, with their ids.
+            declared: Added tokens with the ids that the file gives them; the library numbers
+                them on without a gap.
 
         Raises:
             DamagedModel: Text would be cut into ids that the table has no row for.
@@ -61,7 +64,13 @@ class LibraryTokenizer:
         self._built = built
         self._origin = origin
         known = built.get_added_tokens_decoder()
-        names = {i: token.content for i, token in known.items()}
+        given = declared or {}
+        self._moved = {
+            i: given[token.content]
+            for i, token in known.items()
+            if given.get(token.content, i) != i
+        }
+        names = {self._moved.get(i, i): token.content for i, token in known.items()}
         names.update({i: name for name, i in (named or {}).items()})
         self._names = {i: name for i, name in names.items() if i < n_rows}
         self.left_out = {i: name for i, name in names.items() if i >= n_rows}
@@ -93,8 +102,7 @@ class LibraryTokenizer:
         """Cut a text, names of special tokens as plain text; see `Tokenizer.encode`."""
         text = text.encode("utf-8", "replace").decode("utf-8")  # halves of surrogate pairs
         encoded = guarded(lambda: self._built.encode(text, add_special_tokens=False), self._origin)
-        ids: list[int] = encoded.ids
-        return ids
+        return [self._moved.get(i, i) for i in encoded.ids]
 
     def token(self, token_id: int) -> Token:
         """Give the bytes of an id, none where it is left out; see `Tokenizer.token`."""
@@ -103,7 +111,7 @@ class LibraryTokenizer:
         if token_id in self._names:
             return Token(token_id, self._names[token_id].encode("utf-8"))
         entry = self._built.id_to_token(token_id)
-        if entry is None:
+        if entry is None or token_id in self._moved:
             return Token(token_id, b"", unused=True)
         return Token(token_id, self._bytes(entry))
 

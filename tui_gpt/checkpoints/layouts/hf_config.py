@@ -125,14 +125,18 @@ class ConfigReader:
     def number(self, name: str, assumed: float) -> float:
         """Find a number; where it is not given, the family's own is taken and said."""
         found = self.given(name)
-        if found is None:
+        if name not in self._raw:
             self.remarks.append(
                 f"{self.path.name} gives no {name}; {self._family}'s {assumed} is used"
             )
             return assumed
         if isinstance(found, bool) or not isinstance(found, int | float):
             raise self.damaged(f"{name} is {found!r}; it must be a number")
-        if not math.isfinite(found):
+        try:
+            number = float(found)
+        except OverflowError:  # a whole number of hundreds of digits
+            number = math.inf
+        if not math.isfinite(number):
             raise self.damaged(f"{name} is {found}; it must be a number")
         return found
 
